@@ -1,0 +1,38 @@
+# Targets of this project: one library a folder, one test binary a folder of tests.
+
+add_library(cipherd_options INTERFACE)
+target_include_directories(cipherd_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(cipherd_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-parameter>)
+if(CIPHERD_SANITIZE)
+  target_compile_options(cipherd_options INTERFACE
+    -fsanitize=${CIPHERD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(cipherd_options INTERFACE -fsanitize=${CIPHERD_SANITIZE})
+endif()
+
+# cipherd_library(NAME SOURCES... DEPS ...): a static library, or an interface one where it has no
+# sources. DEPS are public.
+function(cipherd_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC cipherd_options ${ARG_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE cipherd_options ${ARG_DEPS})
+  endif()
+endfunction()
+
+# cipherd_test(NAME SOURCES... DEPS ...): a GoogleTest binary, registered with CTest under NAME.
+# Discovery happens when the tests run, so that devices are enumerated on the machine that runs them.
+function(cipherd_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE cipherd_options cipherd_testing ${ARG_DEPS}
+    GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
