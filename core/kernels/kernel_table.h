@@ -70,7 +70,9 @@ struct KeySlot {
   const uint64_t* const* slot = nullptr;  // device address of the address
   int key_limb_count = 0;                 // limbs that the key was made with
   int first_limb = 0;                     // key limb that belongs to limb 0 of the operand
-  int first_digit = 0;                    // key digit that belongs to digit 0 of the operand
+  // Key digit that belongs to each digit of the operand. A digit without active primes is skipped, and with
+  // an arbitrary partition the remaining ones need not be neighbours.
+  std::array<uint16_t, kMaxDigits> key_digits = {};
 };
 
 struct KernelTable {
@@ -119,7 +121,7 @@ struct KernelTable {
                                  const LimbScalars& scalars, ConstPolyView a, ConstPolyView b, PolyView out,
                                  runtime::Stream& stream);
   // Key switch inner product, NTT domain:
-  //   out[c, o] = sum_d automorphism(digits[d, o]) · key[first_digit + d, c],  c in {0, 1}.
+  //   out[c, o] = sum_d automorphism(digits[d, o]) · key[key_digits[d], c],  c in {0, 1}.
   // `digits` is [digit_count, batch, limb, N] with outer_count = digit_count · batch, `out` is
   // [2, batch, limb, N]. galois_element 1 leaves the digits as they are. Products are summed in 128 bits and
   // reduced once.
