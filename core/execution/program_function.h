@@ -1,0 +1,24 @@
+// What a program is made of: a callable over trees that enqueues its work on the stream it is
+// given.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "core/runtime/stream.h"
+#include "core/value/value_tree.h"
+
+namespace cipherd::execution {
+
+// Enqueues a fixed schedule of work on `stream` (and on streams forked from it and joined again),
+// and returns its output, or ValueTree::None() for nothing. The same callable runs eagerly and
+// captured.
+//
+// To be captured it must not synchronise, query, or allocate other than on its streams, and its
+// control flow must depend on the signature of `inputs` alone. What else it reads (keys, weights,
+// engines) is bound by the closure, which lives as long as the program.
+using ProgramFunction = std::function<absl::StatusOr<value::ValueTree>(
+    std::span<const value::ValueTree> inputs, runtime::Stream& stream)>;
+
+}  // namespace cipherd::execution
