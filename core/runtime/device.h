@@ -4,8 +4,8 @@
 //   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, device->CreateStream("compute"));
 //   ASSIGN_OR_RETURN(StoragePtr block, device->Allocate(1 << 20, *stream));
 //
-// A device owns its pools and outlives everything created from it. Thread-safe. The promises of every
-// implementation are listed in SEMANTICS.md, and each is a test in tests/conformance.
+// A device owns its pools and outlives everything created from it. Thread-safe. The promises of
+// every implementation are listed in SEMANTICS.md, and each is a test in tests/conformance.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ class Device {
   virtual absl::StatusOr<std::shared_ptr<Event>> CreateEvent() = 0;
 
   // Device memory for work on `stream` (memory.h gives the rule of its reuse), uninitialised. While
-  // `stream` captures, the block comes from the pool of the capture. ResourceExhausted, naming asked and
-  // available bytes, beyond the budget.
+  // `stream` captures, the block comes from the pool of the capture. ResourceExhausted, naming
+  // asked and available bytes, beyond the budget.
   virtual absl::StatusOr<StoragePtr> Allocate(size_t bytes, Stream& stream) = 0;
 
   // Page-locked host memory that this device copies to and from at full speed, uninitialised.
@@ -79,8 +79,8 @@ class Device {
 };
 
 // "auto" (CUDA where a driver and a GPU are found, else the CPU), "cpu", "cpu:0", "cuda", "cuda:N".
-// InvalidArgument for other text; NotFound, naming how many GPUs there are, for one that is missing;
-// Unimplemented where this build has no CUDA.
+// InvalidArgument for other text; NotFound, naming how many GPUs there are, for one that is
+// missing; Unimplemented where this build has no CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view spec,
                                                    const DeviceOptions& options);
 

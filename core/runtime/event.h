@@ -5,8 +5,8 @@
 //   compute.Wait(*copied);         // later work on `compute` comes after it; the CPU goes on
 //
 // An event can be recorded again at any time. A wait binds to the record that it saw when it was
-// enqueued; an event which was never recorded counts as complete. Dropping an event while waits on it
-// are pending is allowed. Thread-safe.
+// enqueued; an event which was never recorded counts as complete. Dropping an event while waits on
+// it are pending is allowed. Thread-safe.
 #pragma once
 
 #include "absl/status/status.h"
@@ -29,8 +29,8 @@ class Event {
   // Blocks the calling thread until the latest record has completed. Errors as for Query.
   virtual absl::Status Synchronize() const = 0;
 
-  // Seconds between the completions of the latest records of `start` and of this event; both must be
-  // complete. FailedPrecondition where either is not, or was never recorded.
+  // Seconds between the completions of the latest records of `start` and of this event; both must
+  // be complete. FailedPrecondition where either is not, or was never recorded.
   virtual absl::StatusOr<double> SecondsSince(const Event& start) const = 0;
 };
 

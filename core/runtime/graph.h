@@ -2,8 +2,9 @@
 //
 // A graph bakes the addresses and arguments that it saw; each launch reads the bytes which are at
 // those addresses then. Storage allocated on the capturing streams during capture comes from a pool
-// which the graph reserves until it is destroyed, also after its owners have let go. Launches of one
-// graph must not overlap: the second launch is enqueued behind the first by the caller's stream order.
+// which the graph reserves until it is destroyed, also after its owners have let go. Launches of
+// one graph must not overlap: the second launch is enqueued behind the first by the caller's stream
+// order.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ class Graph {
   // Enqueues one replay on `stream` (of the graph's device, not capturing). Does not synchronise.
   virtual absl::Status Launch(Stream& stream) = 0;
 
-  // FailedPrecondition, naming the address, where a block outside the graph's pool that captured work
-  // reads or writes has been freed since. Costs one check per such block.
+  // FailedPrecondition, naming the address, where a block outside the graph's pool that captured
+  // work reads or writes has been freed since. Costs one check per such block.
   virtual absl::Status CheckLiveness() const = 0;
 
   // Kernels, copies, fills and host functions.

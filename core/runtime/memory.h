@@ -4,14 +4,14 @@
 // (slab_pool.h); pageable blocks from the heap. Blocks are 256-byte aligned (64 for pageable).
 //
 // Device memory is stream-ordered: the block belongs to the stream it was allocated on. When the
-// last owner lets go of it, work already enqueued may still use it, so the block is handed out again
-// only
+// last owner lets go of it, work already enqueued may still use it, so the block is handed out
+// again only
 //   - to an allocation on the same stream, at once (FIFO order protects it), or
 //   - to any other, once every stream that the block was used on (its own, and each one named to
 //     RecordUse) has finished what was enqueued there when the owner let go.
-// Pinned memory belongs to no stream: each stream that reads or writes it asynchronously is named to
-// RecordUse, and the block is handed out again once those have passed.
-// Dropping an owner therefore never blocks, and never frees what is in flight.
+// Pinned memory belongs to no stream: each stream that reads or writes it asynchronously is named
+// to RecordUse, and the block is handed out again once those have passed. Dropping an owner
+// therefore never blocks, and never frees what is in flight.
 #pragma once
 
 #include <cstddef>

@@ -5,16 +5,16 @@
 //   stream.Record(*done);
 //
 // Every function below only enqueues, unless it says that it blocks. The first error of a stream
-// sticks: later calls return it again and what is enqueued after the failure does not run. A stream is
-// thread-compatible: one thread at a time submits to it. It must be destroyed before its device, and
-// its destructor waits for its work. There is no default stream.
+// sticks: later calls return it again and what is enqueued after the failure does not run. A stream
+// is thread-compatible: one thread at a time submits to it. It must be destroyed before its device,
+// and its destructor waits for its work. There is no default stream.
 //
 // Capture. Between BeginCapture and EndCapture the work of this stream is recorded into a graph
 // instead of executed. A stream that waits on an event recorded in a capturing stream joins the
-// capture; it must be waited for by the capturing stream before EndCapture. On the thread that began a
-// capture it is forbidden, until EndCapture, to synchronise or query any stream or event, and to
-// allocate device or pinned memory other than on a stream of the capture: such a call returns
-// FailedPrecondition, invalidates the capture, and EndCapture then fails naming the call.
+// capture; it must be waited for by the capturing stream before EndCapture. On the thread that
+// began a capture it is forbidden, until EndCapture, to synchronise or query any stream or event,
+// and to allocate device or pinned memory other than on a stream of the capture: such a call
+// returns FailedPrecondition, invalidates the capture, and EndCapture then fails naming the call.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "core/runtime/event.h"
 #include "core/runtime/graph.h"
+#include "core/runtime/stream_progress.h"
 
 namespace cipherd::runtime {
 
@@ -47,10 +48,14 @@ class Stream {
   virtual Device& device() const = 0;
   virtual const std::string& name() const = 0;
 
-  // Copies `bytes` between any two memory spaces; ranges must not overlap. Asynchronous also from and
-  // to pageable memory on the CPU device; on CUDA a pageable side is staged by the driver, which may
-  // block. The caller keeps both blocks until the copy is done. A pageable side is refused inside a
-  // capture (FailedPrecondition, and the capture is invalidated).
+  // What the memory pools ask to know when work of this stream has passed. A stream that wraps
+  // another one returns that one's.
+  virtual std::shared_ptr<StreamProgress> progress() const = 0;
+
+  // Copies `bytes` between any two memory spaces; ranges must not overlap. Asynchronous also from
+  // and to pageable memory on the CPU device; on CUDA a pageable side is staged by the driver,
+  // which may block. The caller keeps both blocks until the copy is done. A pageable side is
+  // refused inside a capture (FailedPrecondition, and the capture is invalidated).
   virtual absl::Status CopyAsync(void* destination, const void* source, size_t bytes) = 0;
 
   // Sets `bytes` bytes to `value`.
@@ -59,12 +64,12 @@ class Stream {
   // Makes `event` (of this device) stand for everything enqueued here so far.
   virtual absl::Status Record(Event& event) = 0;
 
-  // Later work of this stream runs after the latest record of `event`. InvalidArgument for an event of
-  // another device.
+  // Later work of this stream runs after the latest record of `event`. InvalidArgument for an event
+  // of another device.
   virtual absl::Status Wait(const Event& event) = 0;
 
-  // Runs `function` on a thread of the runtime after everything enqueued so far. It must be short and
-  // must not call the runtime; hand over to another thread for more. Later work waits for it.
+  // Runs `function` on a thread of the runtime after everything enqueued so far. It must be short
+  // and must not call the runtime; hand over to another thread for more. Later work waits for it.
   virtual absl::Status LaunchHost(std::function<void()> function) = 0;
 
   // Whether everything enqueued has completed. Never blocks.
@@ -77,8 +82,8 @@ class Stream {
   virtual absl::Status status() const = 0;
 
   // Starts a capture with this stream as its origin. FailedPrecondition where this stream or this
-  // thread captures already. `check_liveness` makes the graph keep track of the blocks outside its pool
-  // that captured work touches (Graph::CheckLiveness).
+  // thread captures already. `check_liveness` makes the graph keep track of the blocks outside its
+  // pool that captured work touches (Graph::CheckLiveness).
   virtual absl::Status BeginCapture(bool check_liveness) = 0;
 
   // Ends the capture begun on this stream and returns the executable graph. Where the capture was
@@ -89,8 +94,8 @@ class Stream {
   virtual bool is_capturing() const = 0;
 
   // Tells a capture which device memory the next work touches. Called by whatever launches kernels;
-  // copies and fills declare themselves. No-op outside a capture. Where liveness is checked and a range
-  // lies in a block that is not live: FailedPrecondition and the capture is invalidated.
+  // copies and fills declare themselves. No-op outside a capture. Where liveness is checked and a
+  // range lies in a block that is not live: FailedPrecondition and the capture is invalidated.
   virtual absl::Status DeclareAccess(std::span<const MemoryAccess> accesses) = 0;
 };
 
