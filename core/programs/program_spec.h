@@ -1,8 +1,8 @@
 // A program as plain data: a fixed schedule of operations over named edges.
 //
-// proto/codec reads and writes its protobuf text form (proto/cipherd/v1/program.proto), so that core stays free
-// of protobuf. The checker (program_checker.h) gives the edges their states, the interpreter (interpreter.h)
-// runs it.
+// proto/codec reads and writes its protobuf text form (proto/cipherd/v1/program.proto), so that
+// core stays free of protobuf. The checker (program_checker.h) gives the edges their states, the
+// interpreter (interpreter.h) runs it.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,17 @@ struct ProgramOutput {
   double magnitude_bound = 0;  // 0: not stated
 };
 
+// How the numbers of a constant fill the S slots: each stands in `repeat` consecutive slots, as
+// numpy.repeat does; then the whole is repeated cyclically where `tile` is set (its length must
+// divide S), else the remaining slots are 0. With pixel j of image k in slot 8j + k, one number per
+// pixel is expanded by {8, false}.
+struct SlotExpansion {
+  int64_t repeat = 1;
+  bool tile = false;
+
+  bool operator==(const SlotExpansion&) const = default;
+};
+
 enum class OperationKind : uint8_t {
   kAdd,
   kSubtract,
@@ -59,18 +70,29 @@ enum class OperationKind : uint8_t {
 // "add", "linear_transform", …
 std::string_view ToString(OperationKind kind);
 
-// One operation; its name is the edge that it makes. Fields that a kind does not use keep their defaults.
+// One operation; its name is the edge that it makes. Fields that a kind does not use keep their
+// defaults.
 struct Operation {
   std::string name;
   OperationKind kind = OperationKind::kAdd;
   std::string a;
-  std::string b;          // kAdd, kSubtract, kMultiply
-  std::string constant;   // plain operations: slots; kLinearTransform: diagonals [count, S]
-  std::string offsets;    // kLinearTransform: int64 [count]
-  double scale = 0;       // kMultiplyPlain, kLinearTransform; 0: the primes that the next rescale drops
-  int64_t step = 0;       // kRotate
-  int64_t baby_span = 0;  // kLinearTransform; 0: chosen
-  int depth = 0;          // kDropToDepth
+  // kAdd, kSubtract, kMultiply.
+  std::string b;
+  // Plain operations: [length]. kLinearTransform: diagonals [count, length].
+  std::string constant;
+  // Of `constant`, of each diagonal.
+  SlotExpansion expansion;
+  // kLinearTransform: int64 [count].
+  std::string offsets;
+  // kLinearTransform; 0: chosen.
+  int64_t baby_span = 0;
+  // kMultiplyPlain, kLinearTransform: the constant is encoded at it; 0: the product of the primes
+  // that the next rescale drops, so that the rescaled result has a's scale exactly.
+  double scale = 0;
+  // kRotate: slot j receives slot (j + step) mod S.
+  int64_t step = 0;
+  // kDropToDepth.
+  int depth = 0;
 };
 
 struct ProgramSpec {
