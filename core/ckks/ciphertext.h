@@ -1,7 +1,7 @@
 // Typed views of exact values: what the evaluator works on.
 //
-// A Ciphertext or Plaintext is an ExactValue whose state has been checked against a context. They share
-// tensors with the values they came from; copying one copies no payload.
+// A Ciphertext or Plaintext is an ExactValue whose state has been checked against a context. They
+// share tensors with the values they came from; copying one copies no payload.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Ciphertext {
   // Product of the batch axes; 1 for an unbatched ciphertext.
   int64_t batch_count() const;
 
-  // InvalidArgument naming the field (relative to `path`), expected and actual where `value` is not a lawful
-  // ciphertext of the context: type, context id, prime ids, depth, components, shape, dtype, domain, basis,
-  // representation, scale.
+  // InvalidArgument naming the field (relative to `path`), expected and actual where `value` is not
+  // a lawful ciphertext of the context: type, context id, prime ids, depth, components, shape,
+  // dtype, domain, basis, representation, scale.
   static absl::StatusOr<Ciphertext> FromValue(const value::ExactValue& value, std::string_view path,
                                               const ContextParameters& parameters,
                                               std::string_view context_id);

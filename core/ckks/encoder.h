@@ -1,8 +1,8 @@
-// Slots to polynomial and back: the canonical embedding of CKKS (Cheon, Kim, Kim, Song, "Homomorphic Encryption
-// for Arithmetic of Approximate Numbers", eprint 2016/421, section 2.2).
+// Slots to polynomial and back: the canonical embedding of CKKS (Cheon, Kim, Kim, Song,
+// "Homomorphic Encryption for Arithmetic of Approximate Numbers", eprint 2016/421, section 2.2).
 //
-// S = N/2 complex slots, slot j is the value at zeta^(generator^j), zeta = exp(i·pi/N). Needs no secret:
-// programs encode their constants with it, clients their messages. Host only. Thread-safe.
+// S = N/2 complex slots, slot j is the value at zeta^(generator^j), zeta = exp(i·pi/N). Needs no
+// secret: programs encode their constants with it, clients their messages. Host only. Thread-safe.
 #pragma once
 
 #include <complex>
@@ -25,9 +25,10 @@ class Encoder {
   ~Encoder();
   Encoder(Encoder&&) noexcept;
 
-  // Encodes at most S real numbers (the rest are 0) at `depth` and `scale` into pageable host memory, NTT domain.
-  // InvalidArgument where there are too many, one is not finite, or a scaled coefficient exceeds a quarter of
-  // the modulus at that depth (naming the largest magnitude and the bound).
+  // Encodes at most S real numbers (the rest are 0) at `depth` and `scale` into pageable host
+  // memory, NTT domain. InvalidArgument where there are too many, one is not finite, or a scaled
+  // coefficient exceeds a quarter of the modulus at that depth (naming the largest magnitude and
+  // the bound).
   absl::StatusOr<Plaintext> Encode(std::span<const double> slots, int depth, double scale) const;
   absl::StatusOr<Plaintext> EncodeComplex(std::span<const std::complex<double>> slots, int depth,
                                           double scale) const;

@@ -1,8 +1,8 @@
 // Which evaluation keys an evaluation needs, and where a launch finds them.
 //
-// A captured graph bakes addresses, yet tenants differ in their keys only. So launches read each key through
-// a slot of a small table in device memory, one address per key in the order of a KeyLayout; binding another
-// key set overwrites the table (a few hundred bytes), and no key moves.
+// A captured graph bakes addresses, yet tenants differ in their keys only. So launches read each
+// key through a slot of a small table in device memory, one address per key in the order of a
+// KeyLayout; binding another key set overwrites the table (a few hundred bytes), and no key moves.
 #pragma once
 
 #include <compare>
@@ -19,8 +19,10 @@ namespace cipherd::ckks {
 
 // Names one evaluation key of a key set.
 struct KeyId {
-  value::ValueType type = value::ValueType::kRelinearizationKey;  // or kRotationKey, kConjugationKey
-  int64_t rotation_step = 0;  // in [1, S) for a rotation key: slot j receives slot (j + step) mod S; else 0
+  value::ValueType type =
+      value::ValueType::kRelinearizationKey;  // or kRotationKey, kConjugationKey
+  int64_t rotation_step =
+      0;  // in [1, S) for a rotation key: slot j receives slot (j + step) mod S; else 0
 
   static KeyId Relinearization() { return {}; }
   static KeyId Conjugation() { return {value::ValueType::kConjugationKey, 0}; }
@@ -33,7 +35,8 @@ struct KeyId {
 };
 inline std::ostream& operator<<(std::ostream& out, const KeyId& id) { return out << id.ToString(); }
 
-// The keys of an evaluation in a fixed order: sorted, without duplicates. Slot i holds the key ids()[i].
+// The keys of an evaluation in a fixed order: sorted, without duplicates. Slot i holds the key
+// ids()[i].
 class KeyLayout {
  public:
   KeyLayout() = default;
@@ -48,9 +51,9 @@ class KeyLayout {
   std::vector<KeyId> ids_;
 };
 
-// A key layout and the device table of addresses that belongs to it: uint64 [max(1, size)] on the device of
-// the evaluator. The keys themselves ([digit, 2, limb, N], NTT domain, basis QP, standard residues, depth 0)
-// are kept alive by the caller until the work that reads them is done.
+// A key layout and the device table of addresses that belongs to it: uint64 [max(1, size)] on the
+// device of the evaluator. The keys themselves ([digit, 2, limb, N], NTT domain, basis QP, standard
+// residues, depth 0) are kept alive by the caller until the work that reads them is done.
 struct KeyTable {
   KeyLayout layout;
   value::Tensor addresses;

@@ -1,0 +1,119 @@
+// The tables of a context on one device: what every launch of an evaluation reads.
+//
+//   ASSIGN_OR_RETURN(std::unique_ptr<DeviceContext> tables,
+//                    DeviceContext::Create(context, device, stream));
+//   Evaluator evaluator(*tables);
+//
+// Everything is computed on the host once, for every depth and digit, and uploaded in one block;
+// the addresses in the structs below point into it. Immutable and thread-safe. It must outlive
+// every launch that uses it, captured graphs included, and the device must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/ckks/context.h"
+#include "core/kernels/kernel_table.h"
+#include "core/ring/ring_tables.h"
+#include "core/runtime/device.h"
+#include "core/runtime/memory.h"
+#include "core/runtime/stream.h"
+
+namespace cipherd::ckks {
+
+// Division of a polynomial by the product D of some of its limbs' primes with exact rounding, which
+// drops those limbs: result = (x - [x]_D) · D^-1 with [x]_D in [-D/2, D/2). Rescaling drops the
+// first limbs of basis Q, ModDown the last ones of basis QP. Limbs are positions in the operand.
+struct LimbDrop {
+  int first_dropped = 0;
+  int first_remaining = 0;
+  kernels::LimbPrimes dropped;
+  kernels::LimbPrimes remaining;
+  ring::BasisConversionTables conversion;  // dropped to remaining, device addresses
+  kernels::LimbScalars inverse;            // D^-1 modulo each remaining prime
+};
+
+// Adjacent limbs [first, first + primes.count) of an operand.
+struct LimbRun {
+  int first = 0;
+  kernels::LimbPrimes primes;
+};
+
+// ModUp of one digit with active primes: residues modulo them, raised to all active primes of QP.
+struct DigitLift {
+  int key_digit = 0;         // its number in ContextParameters::digits
+  int first_packed = 0;      // its first limb in the packed order (see ModUpPlan)
+  int source_count = 0;      // active primes of the digit
+  std::vector<LimbRun> own;  // QP limbs that are the digit's, copied
+  // QP limbs that are converted, with the tables from all source limbs to this run.
+  struct Target {
+    LimbRun run;
+    ring::BasisConversionTables conversion;  // device addresses
+  };
+  std::vector<Target> targets;
+};
+
+// ModUp at one depth. Digits can be any sets of primes, while a basis conversion reads adjacent
+// limbs, so the inverse NTT writes the active Q limbs in packed order: digit by digit.
+struct ModUpPlan {
+  // Operand limbs [run.first, …) go to packed limbs [first_packed, …). One entry where all digits
+  // are runs in order.
+  struct Gather {
+    LimbRun run;
+    int first_packed = 0;
+  };
+  std::vector<Gather> gathers;
+  std::vector<DigitLift> digits;  // those with active primes, ascending
+};
+
+class DeviceContext {
+ public:
+  // Computes, uploads over `stream` (of `device`) and waits for the upload. ResourceExhausted where
+  // device memory runs out.
+  static absl::StatusOr<std::unique_ptr<DeviceContext>> Create(
+      std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream);
+
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  const Context& context() const { return *context_; }
+  const std::shared_ptr<const Context>& shared_context() const { return context_; }
+  const ContextParameters& parameters() const { return context_->parameters(); }
+  runtime::Device& device() const { return device_; }
+  const kernels::KernelTable& kernels() const { return kernels_; }
+  // Rows with device addresses; row i belongs to prime id i.
+  const ring::RingTables& ring() const { return ring_; }
+
+  // Requires 0 ≤ depth ≤ max_depth.
+  const kernels::LimbPrimes& q_limbs(int depth) const { return depths_[depth].q; }
+  const kernels::LimbPrimes& qp_limbs(int depth) const { return depths_[depth].qp; }
+  const LimbDrop& mod_down(int depth) const { return depths_[depth].mod_down; }
+  const ModUpPlan& mod_up(int depth) const { return depths_[depth].mod_up; }
+  // From `depth` to depth + 1. Requires depth < max_depth.
+  const LimbDrop& rescale(int depth) const { return depths_[depth].rescale; }
+
+  // Bytes of the block on the device.
+  size_t table_bytes() const { return tables_->bytes(); }
+
+ private:
+  struct Depth {
+    kernels::LimbPrimes q;
+    kernels::LimbPrimes qp;
+    LimbDrop mod_down;
+    LimbDrop rescale;
+    ModUpPlan mod_up;
+  };
+
+  DeviceContext(std::shared_ptr<const Context> context, runtime::Device& device);
+
+  const std::shared_ptr<const Context> context_;
+  runtime::Device& device_;
+  const kernels::KernelTable& kernels_;
+  ring::RingTables ring_ = {};
+  std::vector<Depth> depths_;
+  runtime::StoragePtr tables_;
+};
+
+}  // namespace cipherd::ckks
