@@ -23,10 +23,15 @@ function(cipherd_library name)
   endif()
 endfunction()
 
-# cipherd_test(NAME SOURCES... DEPS ...): a GoogleTest binary, registered with CTest under NAME.
+# Builds the tests that run under ThreadSanitizer, those labelled "threaded".
+add_custom_target(threaded_tests)
+
+# cipherd_test(NAME [THREADED] SOURCES... DEPS ...): a GoogleTest binary, registered with CTest under NAME.
 # Discovery happens when the tests run, so that devices are enumerated on the machine that runs them.
+# THREADED, or a folder of cipherd_threaded_folders, makes it one that runs under ThreadSanitizer too.
+set(cipherd_threaded_folders base runtime conformance kernels value execution engine)
 function(cipherd_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
@@ -35,4 +40,9 @@ function(cipherd_test name)
     GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  if(ARG_THREADED OR folder IN_LIST cipherd_threaded_folders)
+    set_tests_properties(${name} PROPERTIES LABELS threaded)
+    add_dependencies(threaded_tests ${name})
+  endif()
 endfunction()
