@@ -1,10 +1,10 @@
 // A cryptographic value with the exact state that gives its bytes their meaning.
 //
-// Axes, always in this order: ciphertext "data" [component 2|3, batch…, limb, coefficient]; plaintext
-// "data" [batch…, limb, coefficient] (rns), [batch…, coefficient] (integer_coefficients,
-// approximate_coefficients) or [batch…, slot] (slots); keys "data" [digit, 2, limb, coefficient]; a public
-// key "data" [2, limb, coefficient]; a secret key "data" [limb, coefficient].
-// This layer carries state; what states are lawful is for ckks (core/ckks) and the codec to say.
+// Axes, always in this order: ciphertext "data" [component 2|3, batch…, limb, coefficient];
+// plaintext "data" [batch…, limb, coefficient] (rns), [batch…, coefficient] (integer_coefficients,
+// approximate_coefficients) or [batch…, slot] (slots); keys "data" [digit, 2, limb, coefficient]; a
+// public key "data" [2, limb, coefficient]; a secret key "data" [limb, coefficient]. This layer
+// carries state; what states are lawful is for ckks (core/ckks) and the codec to say.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,19 @@ std::string_view ToString(PolynomialDomain domain);
 std::string_view ToString(ModulusBasis basis);
 std::string_view ToString(ResidueRepresentation representation);
 std::string_view ToString(PlaintextRepresentation representation);
+inline std::ostream& operator<<(std::ostream& out, ValueType type) { return out << ToString(type); }
+inline std::ostream& operator<<(std::ostream& out, PolynomialDomain domain) {
+  return out << ToString(domain);
+}
+inline std::ostream& operator<<(std::ostream& out, ModulusBasis basis) {
+  return out << ToString(basis);
+}
+inline std::ostream& operator<<(std::ostream& out, ResidueRepresentation representation) {
+  return out << ToString(representation);
+}
+inline std::ostream& operator<<(std::ostream& out, PlaintextRepresentation representation) {
+  return out << ToString(representation);
+}
 
 // Version of the schema of exact values that this build reads and writes.
 inline constexpr uint32_t kValueSchemaVersion = 1;
@@ -55,10 +68,16 @@ inline constexpr uint32_t kValueSchemaVersion = 1;
 // One field of metadata as data. A double is compared by its binary64 bits.
 using MetadataField = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
+// Equality with doubles by their bits: 0.0 differs from -0.0, and a NaN equals itself.
+bool SameField(const MetadataField& a, const MetadataField& b);
+// "3", "[0, 1]", "ntt"; a double with 17 significant digits, so that unequal ones print
+// differently.
+std::string FieldToString(const MetadataField& field);
+
 // State besides the tensors. A field that does not apply to a type is absent.
 struct ValueMetadata {
-  std::optional<int64_t> depth;   // rescaling groups consumed, 0 for a fresh value
-  std::optional<double> scale;    // > 0, finite
+  std::optional<int64_t> depth;                   // rescaling groups consumed, 0 for a fresh value
+  std::optional<double> scale;                    // > 0, finite
   std::optional<std::vector<int64_t>> prime_ids;  // strictly increasing, one per limb
   std::optional<PolynomialDomain> domain;
   std::optional<ModulusBasis> basis;

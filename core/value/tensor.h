@@ -1,9 +1,10 @@
 // A strided array of numbers in some memory.
 //
-// A Tensor is a view that shares ownership of its Storage: copying one copies no bytes. It knows its
-// topology (shape, strides, dtype), and reaches where it lives through its storage.
+// A Tensor is a view that shares ownership of its Storage: copying one copies no bytes. It knows
+// its topology (shape, strides, dtype), and reaches where it lives through its storage.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -16,7 +17,16 @@
 
 namespace cipherd::value {
 
-enum class DType : uint8_t { kUint8, kInt32, kUint32, kInt64, kUint64, kFloat32, kFloat64, kComplex128 };
+enum class DType : uint8_t {
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat32,
+  kFloat64,
+  kComplex128
+};
 enum class Layout : uint8_t { kStrided };
 
 // Bytes of one element.
@@ -26,7 +36,8 @@ std::string_view ToString(DType dtype);
 std::string_view ToString(Layout layout);
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << ToString(dtype); }
 
-// Where a tensor is, or is to be. Host memory, pinned or not, is one place ("host"); each device is one.
+// Where a tensor is, or is to be. Host memory, pinned or not, is one place ("host"); each device is
+// one.
 struct Placement {
   runtime::Device* device = nullptr;  // null: host
 
@@ -37,20 +48,24 @@ struct Placement {
   // "host", "cpu:0", "cuda:1".
   std::string ToString() const;
 };
+inline std::ostream& operator<<(std::ostream& out, const Placement& placement) {
+  return out << placement.ToString();
+}
 
 class Tensor {
  public:
   // An empty tensor: uint64, shape [0], no storage.
   Tensor() = default;
 
-  // A view of `storage` starting `byte_offset` bytes in. InvalidArgument where shape and strides differ
-  // in length, a dimension or stride is negative, the offset is not a multiple of the element size, or
-  // the last element lies outside the storage.
-  static absl::StatusOr<Tensor> FromStorage(runtime::StoragePtr storage, int64_t byte_offset, DType dtype,
-                                            std::vector<int64_t> shape, std::vector<int64_t> strides);
+  // A view of `storage` starting `byte_offset` bytes in. InvalidArgument where shape and strides
+  // differ in length, a dimension or stride is negative, the offset is not a multiple of the
+  // element size, or the last element lies outside the storage.
+  static absl::StatusOr<Tensor> FromStorage(runtime::StoragePtr storage, int64_t byte_offset,
+                                            DType dtype, std::vector<int64_t> shape,
+                                            std::vector<int64_t> strides);
   // The same, contiguous in row-major order.
-  static absl::StatusOr<Tensor> FromStorage(runtime::StoragePtr storage, int64_t byte_offset, DType dtype,
-                                            std::vector<int64_t> shape);
+  static absl::StatusOr<Tensor> FromStorage(runtime::StoragePtr storage, int64_t byte_offset,
+                                            DType dtype, std::vector<int64_t> shape);
 
   // New contiguous uninitialised tensors: pageable host memory, pinned host memory of `device`, and
   // device memory for work on `stream`.
@@ -73,6 +88,9 @@ class Tensor {
   int64_t bytes() const { return element_count() * ElementBytes(dtype_); }
   // Row-major without gaps. A tensor without elements is contiguous.
   bool is_contiguous() const;
+  // From the first byte of the first element to the last byte of the last one, gaps included; 0 for
+  // a tensor without elements.
+  int64_t extent_bytes() const;
 
   // Address of the first element; null for a tensor without bytes. Device memory must not be
   // dereferenced by host code.
