@@ -37,8 +37,8 @@ class Context {
 
   const ring::RnsBasis& basis() const { return *basis_; }
   // Host tables. Row i belongs to prime id i.
-  const ring::RingTables& ring() const;
-  uint64_t prime(int64_t prime_id) const { return ring().primes[prime_id].q; }
+  const ring::RingTables& ring() const { return ring_; }
+  uint64_t prime(int64_t prime_id) const { return ring_.primes[prime_id].q; }
 
  private:
   Context(ContextParameters parameters, std::unique_ptr<const ring::RnsBasis> basis);
@@ -46,6 +46,7 @@ class Context {
   const ContextParameters parameters_;
   const std::string id_;
   const std::unique_ptr<const ring::RnsBasis> basis_;
+  const ring::RingTables ring_;
 };
 
 }  // namespace cipherd::ckks
