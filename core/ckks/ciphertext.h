@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "core/ckks/context_parameters.h"
@@ -44,7 +45,10 @@ struct Plaintext {
   value::PolynomialDomain domain = value::PolynomialDomain::kNtt;
 
   int limb_count() const { return static_cast<int>(data.shape()[data.shape().size() - 2]); }
+  // Product of the batch axes; 1 for an unbatched plaintext.
+  int64_t batch_count() const;
 
+  // As Ciphertext::FromValue, for plaintexts of representation rns.
   static absl::StatusOr<Plaintext> FromValue(const value::ExactValue& value, std::string_view path,
                                              const ContextParameters& parameters,
                                              std::string_view context_id);

@@ -12,10 +12,9 @@ absl::StatusOr<std::shared_ptr<const Context>> Context::Create(ContextParameters
   CIPHERD_RETURN_IF_ERROR(parameters.Validate(policy));
   std::vector<uint64_t> primes = parameters.q_primes;
   primes.insert(primes.end(), parameters.p_primes.begin(), parameters.p_primes.end());
-  CIPHERD_ASSIGN_OR_RETURN(ring::RnsBasis basis,
-                           ring::RnsBasis::Create(parameters.log_n, primes));
-  return std::shared_ptr<const Context>(new Context(
-      std::move(parameters), std::make_unique<const ring::RnsBasis>(std::move(basis))));
+  CIPHERD_ASSIGN_OR_RETURN(ring::RnsBasis basis, ring::RnsBasis::Create(parameters.log_n, primes));
+  return std::shared_ptr<const Context>(
+      new Context(std::move(parameters), std::make_unique<const ring::RnsBasis>(std::move(basis))));
 }
 
 Context::Context(ContextParameters parameters, std::unique_ptr<const ring::RnsBasis> basis)

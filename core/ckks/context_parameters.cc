@@ -44,8 +44,8 @@ absl::Status ValidatePrimes(const char* name, const std::vector<uint64_t>& prime
 absl::Status ValidateDigits(const ContextParameters& parameters) {
   if (parameters.digits.empty()) return Refuse("digits: expected at least 1, got 0");
   std::vector<int> digit_of(parameters.q_primes.size(), -1);
-  // Sums of logarithms: products of distinct primes that are equal to within 2^-50 would need primes
-  // which agree in as many bits.
+  // Sums of logarithms: products of distinct primes that are equal to within 2^-50 would need
+  // primes which agree in as many bits.
   long double log_p = 0;
   for (uint64_t p : parameters.p_primes) log_p += std::log2(static_cast<long double>(p));
   for (size_t d = 0; d < parameters.digits.size(); ++d) {
@@ -85,7 +85,7 @@ class ByteWriter {
  public:
   void Text(std::string_view text) {
     U32(static_cast<uint32_t>(text.size()));
-    bytes_.insert(bytes_.end(), text.begin(), text.end());
+    for (char c : text) bytes_.push_back(static_cast<uint8_t>(c));
   }
   void U32(uint32_t word) { Little(word, 4); }
   void U64(uint64_t word) { Little(word, 8); }

@@ -44,26 +44,26 @@ absl::StatusOr<ContextParameters> MakeContextParameters(const ContextRequest& re
   }
   ContextParameters parameters;
   parameters.log_n = request.log_n;
-  parameters.default_scale =
-      request.default_scale != 0 ? request.default_scale : std::ldexp(1.0, request.depth_prime_bits);
+  parameters.default_scale = request.default_scale != 0 ? request.default_scale
+                                                        : std::ldexp(1.0, request.depth_prime_bits);
 
-  // P first: of equal sizes it gets the largest primes, so that a digit of as many primes of Q as P has
-  // stays below P's product.
+  // P first: of equal sizes it gets the largest primes, so that a digit of as many primes of Q as P
+  // has stays below P's product.
   std::vector<uint64_t> taken;
   CIPHERD_ASSIGN_OR_RETURN(parameters.p_primes,
                            TakePrimes(request.log_n, request.p_prime_bits, request.p_prime_count,
                                       ring::PrimePlacement::kBelow, taken));
-  CIPHERD_ASSIGN_OR_RETURN(const std::vector<uint64_t> base,
-                           TakePrimes(request.log_n, request.base_prime_bits, 1,
-                                      ring::PrimePlacement::kBelow, taken));
+  CIPHERD_ASSIGN_OR_RETURN(
+      const std::vector<uint64_t> base,
+      TakePrimes(request.log_n, request.base_prime_bits, 1, ring::PrimePlacement::kBelow, taken));
   CIPHERD_ASSIGN_OR_RETURN(parameters.q_primes,
                            TakePrimes(request.log_n, request.depth_prime_bits, request.max_depth,
                                       ring::PrimePlacement::kAround, taken));
   parameters.q_primes.push_back(base[0]);
   parameters.rescale_groups.assign(request.max_depth, 1);
 
-  // Sizes of consecutive digits differ by at most one; the larger ones come first, away from the base
-  // prime, which is the largest.
+  // Sizes of consecutive digits differ by at most one; the larger ones come first, away from the
+  // base prime, which is the largest.
   const int q_count = parameters.q_count();
   int id = 0;
   for (int d = 0; d < request.digit_count; ++d) {

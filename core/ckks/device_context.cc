@@ -48,7 +48,8 @@ std::vector<LimbRun> Runs(const LimbPrimes& limbs, Predicate selected) {
   return runs;
 }
 
-// Conversions whose tables are wanted at an address that is known only once all of them are counted.
+// Conversions whose tables are wanted at an address that is known only once all of them are
+// counted.
 class PendingConversions {
  public:
   explicit PendingConversions(const ring::RnsBasis& basis)
@@ -57,9 +58,8 @@ class PendingConversions {
   // `tables` must stay where it is until Place.
   absl::Status Add(const LimbPrimes& source, const LimbPrimes& target,
                    ring::BasisConversionTables& tables) {
-    CIPHERD_ASSIGN_OR_RETURN(
-        ring::BasisConversion conversion,
-        ring::BasisConversion::Create(basis_, Rows(source), Rows(target)));
+    CIPHERD_ASSIGN_OR_RETURN(ring::BasisConversion conversion,
+                             ring::BasisConversion::Create(basis_, Rows(source), Rows(target)));
     const size_t offset = bytes_;
     bytes_ += conversion.image().bytes();
     entries_.push_back({std::move(conversion), offset, &tables});
@@ -93,8 +93,7 @@ absl::Status FillDrop(const ring::RnsBasis& basis, PendingConversions& pending, 
   for (int l = 0; l < drop.remaining.count; ++l) {
     const int row = drop.remaining.prime[l];
     const math::Barrett& modulus = basis.modulus(row);
-    const uint64_t inverse =
-        math::InverseMod(basis.ProductMod(Rows(drop.dropped), row), modulus);
+    const uint64_t inverse = math::InverseMod(basis.ProductMod(Rows(drop.dropped), row), modulus);
     drop.inverse.value[l] = inverse;
     drop.inverse.shoup[l] = math::ShoupQuotient(inverse, modulus);
   }
@@ -165,17 +164,15 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Create(
     const int q_count = parameters.active_q_count(depth);
     tables.q = ToLimbPrimes(parameters.ActivePrimeIds(depth, false));
     tables.qp = ToLimbPrimes(parameters.ActivePrimeIds(depth, true));
-    tables.mod_down = {.first_dropped = q_count,
-                       .first_remaining = 0,
-                       .dropped = Slice(tables.qp, q_count, parameters.p_count()),
-                       .remaining = tables.q};
+    tables.mod_down.first_dropped = q_count;
+    tables.mod_down.dropped = Slice(tables.qp, q_count, parameters.p_count());
+    tables.mod_down.remaining = tables.q;
     CIPHERD_RETURN_IF_ERROR(FillDrop(basis, pending, tables.mod_down));
     if (depth < parameters.max_depth()) {
       const int group = parameters.rescale_groups[depth];
-      tables.rescale = {.first_dropped = 0,
-                        .first_remaining = group,
-                        .dropped = Slice(tables.q, 0, group),
-                        .remaining = Slice(tables.q, group, q_count - group)};
+      tables.rescale.first_remaining = group;
+      tables.rescale.dropped = Slice(tables.q, 0, group);
+      tables.rescale.remaining = Slice(tables.q, group, q_count - group);
       CIPHERD_RETURN_IF_ERROR(FillDrop(basis, pending, tables.rescale));
     }
     CIPHERD_RETURN_IF_ERROR(FillModUp(parameters, tables.q, tables.qp, pending, tables.mod_up));
