@@ -1,0 +1,28 @@
+// Signatures between the wire and core/execution, without loss.
+//
+//   CIPHERD_RETURN_IF_ERROR(EncodeSignature(signature, "inputs",
+//   response.mutable_input_signature())); CIPHERD_ASSIGN_OR_RETURN(ValueTreeSignature signature,
+//                            DecodeSignature(response.input_signature(), limits, "inputs"));
+//
+// Encoding fails (InvalidArgument) for metadata that the wire has no field for, or a field of
+// another type than the wire's; decoding for numbers without a meaning and beyond the limits.
+// Thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cipherd/v1/value.pb.h"
+#include "core/execution/value_tree_signature.h"
+#include "proto/codec/wire_limits.h"
+
+namespace cipherd::codec {
+
+absl::Status EncodeSignature(const execution::ValueTreeSignature& signature, std::string_view path,
+                             v1::ValueTreeSignature* out);
+absl::StatusOr<execution::ValueTreeSignature> DecodeSignature(const v1::ValueTreeSignature& message,
+                                                              const WireLimits& limits,
+                                                              std::string_view path);
+
+}  // namespace cipherd::codec
