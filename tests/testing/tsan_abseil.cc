@@ -8,6 +8,7 @@
 // does and so can hide a race among readers only.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <type_traits>
@@ -19,7 +20,7 @@
 #include "absl/time/time.h"
 
 extern "C" {
-void __tsan_acquire(const void* address);
+void __tsan_acquire(void* address);
 void __tsan_release(void* address);
 }
 
@@ -157,14 +158,14 @@ void absl::Notification::Notify() {
 void absl::Notification::WaitForNotification() const {
   using Function = void (*)(const absl::Notification*);
   LibraryFunction<Function>("_ZNK4absl7debian312Notification19WaitForNotificationEv")(this);
-  __tsan_acquire(&notified_yet_);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
 }
 bool absl::Notification::WaitForNotificationWithTimeout(absl::Duration timeout) const {
   using Function = bool (*)(const absl::Notification*, absl::Duration);
   const bool result = LibraryFunction<Function>(
       "_ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_8DurationE")(this,
                                                                                         timeout);
-  __tsan_acquire(&notified_yet_);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
   return result;
 }
 bool absl::Notification::WaitForNotificationWithDeadline(absl::Time deadline) const {
@@ -172,7 +173,7 @@ bool absl::Notification::WaitForNotificationWithDeadline(absl::Time deadline) co
   const bool result = LibraryFunction<Function>(
       "_ZNK4absl7debian312Notification31WaitForNotificationWithDeadlineENS0_4TimeE")(this,
                                                                                      deadline);
-  __tsan_acquire(&notified_yet_);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
   return result;
 }
 
