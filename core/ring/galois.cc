@@ -45,6 +45,12 @@ uint32_t InverseElement(uint32_t g, int log_n) {
   return PowElement(g, (uint64_t{1} << log_n) - 1, log_n);
 }
 
+std::vector<uint32_t> AutomorphismNttSources(uint32_t g, int log_n) {
+  std::vector<uint32_t> sources(size_t{1} << log_n);
+  for (uint32_t i = 0; i < sources.size(); ++i) sources[i] = AutomorphismNttSource(i, g, log_n);
+  return sources;
+}
+
 std::vector<uint32_t> SlotExponents(uint32_t generator, int log_n) {
   const uint32_t mask = (uint32_t{2} << log_n) - 1;
   std::vector<uint32_t> exponents(size_t{1} << (log_n - 1));

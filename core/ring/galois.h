@@ -52,6 +52,9 @@ CIPHERD_HD uint32_t AutomorphismNttSource(uint32_t i, uint32_t g, int log_n) {
   return NttExponentToIndex((NttIndexToExponent(i, log_n) * g) & mask, log_n);
 }
 
+// AutomorphismNttSource for every entry.
+std::vector<uint32_t> AutomorphismNttSources(uint32_t g, int log_n);
+
 // Exponents generator^j mod 2N of the S slots in order. Requires ValidateGenerator.
 std::vector<uint32_t> SlotExponents(uint32_t generator, int log_n);
 
