@@ -27,7 +27,7 @@ class ReusableValueBuffer;
 class CopyHandle {
  public:
   // Completes with the copy; null for a copy into host memory, which was complete on return.
-  const std::shared_ptr<runtime::Event>& event() const;
+  std::shared_ptr<const runtime::Event> event() const;
   // The target's placement.
   value::Placement placement() const;
   // Payload bytes of this copy.
@@ -53,7 +53,7 @@ class CopyHandle {
 
   struct State;
   // `token` identifies the buffer, and is kept so that no later buffer can have the same.
-  CopyHandle(std::shared_ptr<runtime::Event> event, value::Placement placement,
+  CopyHandle(std::shared_ptr<const runtime::Event> event, value::Placement placement,
              std::vector<runtime::StoragePtr> sources, int64_t bytes_copied,
              std::shared_ptr<const void> token);
 

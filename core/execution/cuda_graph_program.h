@@ -8,7 +8,7 @@
 //   CIPHERD_ASSIGN_OR_RETURN(CopyHandle copied, program->CopyInputsFrom({pinned}, {.stream =
 //   &transfer})); CIPHERD_ASSIGN_OR_RETURN(ValueTree borrowed, program->ReplayPrepared(
 //       compute, {.copy_handle = copied, .wait_for = {previous_result_copied}}));
-//   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<Event> done, program->completion_event());
+//   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const Event> done, program->completion_event());
 //   CIPHERD_RETURN_IF_ERROR(output_stream.Wait(*done));
 //   // copy `borrowed` on `output_stream`, then record previous_result_copied there
 //
@@ -28,18 +28,20 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/clock.h"
 #include "core/execution/capture_stats.h"
 #include "core/execution/copy_handle.h"
+#include "core/execution/event_list.h"
+#include "core/execution/graph_capture.h"
 #include "core/execution/program_function.h"
+#include "core/execution/program_options.h"
 #include "core/execution/reusable_value_buffer.h"
 #include "core/execution/value_tree_signature.h"
 #include "core/runtime/device.h"
@@ -47,39 +49,6 @@
 #include "core/value/value_tree.h"
 
 namespace cipherd::execution {
-
-struct CaptureOptions {
-  // Uncaptured runs before the capture, each over a fresh buffer; at least 0.
-  int warmup = 3;
-  // Refuse a replay that would read or write storage which has been freed since the capture.
-  bool check_input_liveness = true;
-  // The function's name in errors and profiles.
-  std::string function_name = "function";
-  // After these the example inputs are complete.
-  EventList wait_for;
-  // Measures CaptureStats.
-  const base::Clock* clock = &base::Clock::Real();
-};
-
-struct ReplayOptions {
-  // Return storage of the caller's own, allocated on the replay's stream.
-  bool copy_output = false;
-  // Block until the replay, and the clone of its output, are complete.
-  bool synchronize = false;
-  // The replay starts after these, for instance after a copy of the borrowed output on another
-  // stream.
-  EventList wait_for;
-};
-
-struct PreparedReplayOptions {
-  // The handle of the latest CopyInputsFrom. Required while that copy has not been replayed,
-  // refused afterwards; absent, the payload is replayed again.
-  std::optional<CopyHandle> copy_handle;
-  // As in ReplayOptions.
-  bool copy_output = false;
-  bool synchronize = false;
-  EventList wait_for;
-};
 
 class CudaGraphProgram {
  public:
@@ -115,7 +84,7 @@ class CudaGraphProgram {
   absl::StatusOr<value::ValueTree> output() const;
 
   // Completes with the latest replay, its `copy_output` included; an event of its own per replay.
-  absl::StatusOr<std::shared_ptr<runtime::Event>> completion_event() const;
+  absl::StatusOr<std::shared_ptr<const runtime::Event>> completion_event() const;
 
   // The graph, for inspection; its native_handle() is the cudaGraphExec_t. Launching it directly
   // bypasses the validation, the copies, the waits on transfers and the protection against
@@ -156,13 +125,14 @@ class CudaGraphProgram {
   absl::Status Close();
 
  private:
-  struct Parts;
   class Entry;
 
-  explicit CudaGraphProgram(Parts parts);
+  CudaGraphProgram(CapturedGraph captured, bool check_liveness);
 
   absl::StatusOr<CopyHandle> CopyInputs(std::span<const value::ValueTree> inputs,
                                         CopyOptions options);
+  // Everything that can refuse a replay before any effect, but for the handle.
+  absl::Status CheckReplay(runtime::Stream& stream, const EventList& wait_for) const;
   absl::Status CheckHandle(const std::optional<CopyHandle>& handle) const;
   absl::StatusOr<value::ValueTree> Launch(runtime::Stream& stream,
                                           const PreparedReplayOptions& options);
@@ -174,18 +144,19 @@ class CudaGraphProgram {
   const std::optional<ValueTreeSignature> output_signature_;
   const int64_t input_nbytes_;
 
-  // True while a thread is inside; the rest is that thread's.
+  std::atomic<bool> closed_ = false;
+  // True while a thread is inside; what follows is that thread's.
   mutable std::atomic<bool> in_use_ = false;
-  bool closed_ = false;
-  // In the order of their release, last to first.
+  // Destroyed from the last one to the first: the graph reads the buffer and what the callable
+  // binds.
   ProgramFunction function_;
   std::unique_ptr<ReusableValueBuffer> input_buffer_;
   std::unique_ptr<runtime::Graph> graph_;
   value::ValueTree output_;
   // The copy that waits for its replay.
   std::optional<CopyHandle> prepared_;
-  // Null before the first replay by a caller.
-  std::shared_ptr<runtime::Event> completion_event_;
+  // Null where no replay is outstanding.
+  std::shared_ptr<const runtime::Event> completion_event_;
 };
 
 }  // namespace cipherd::execution

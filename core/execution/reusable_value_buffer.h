@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,39 +31,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "core/execution/buffer_options.h"
 #include "core/execution/copy_handle.h"
+#include "core/execution/event_list.h"
 #include "core/execution/value_tree_signature.h"
 #include "core/runtime/device.h"
 #include "core/value/value_tree.h"
 
 namespace cipherd::execution {
-
-// Events that work is ordered after.
-using EventList = std::vector<std::shared_ptr<runtime::Event>>;
-
-struct BufferOptions {
-  // Where the storage is to be. Absent: where all tensors of the example are.
-  std::optional<value::Placement> placement;
-  // Page-locked host memory, from the pool of `pinned_device` (required then). Host targets only.
-  bool pin_memory = false;
-  runtime::Device* pinned_device = nullptr;
-  // Carries the first copy; of the target's device, or of the example's where the target is host
-  // memory. Required where either is a device. What the example holds in this stream's order is
-  // copied.
-  runtime::Stream* stream = nullptr;
-};
-
-struct CopyOptions {
-  // Carries the copy; of the target's device. Required by a device target, refused by a host one.
-  runtime::Stream* stream = nullptr;
-  // Where false, the call returns when the copy is complete.
-  bool non_blocking = true;
-  // The copy starts after these, for instance after a consumer of the previous payload. Refused by
-  // a host target.
-  EventList wait_for;
-  // What the root of the source is called in messages.
-  std::string_view root_label = "source";
-};
 
 class ReusableValueBuffer {
  public:
@@ -123,13 +99,19 @@ class ReusableValueBuffer {
   ReusableValueBuffer(ValueTreeSignature signature, value::Placement placement, bool is_pinned,
                       value::ValueTree storage);
 
-  absl::Status CheckStream(const CopyOptions& options) const;
-  absl::StatusOr<CopyHandle> CopyToDevice(const std::vector<value::Tensor>& sources,
-                                          runtime::Stream& stream, const EventList& wait_for)
+  // Refuses a source that shares storage with the targets, unless it is the target in its own
+  // place.
+  absl::Status CheckOverlap(const value::ValueTree& source, std::string_view root_label) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<CopyHandle> CopyToHost(const std::vector<value::Tensor>& sources,
-                                        runtime::Stream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ForgetCompletedCopies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<CopyHandle> CopyToDevice(const value::ValueTree& source, runtime::Stream& stream,
+                                          const EventList& wait_for)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Leaves on a device travel on `stream`, or on a stream of this buffer's own where it is null.
+  absl::StatusOr<CopyHandle> CopyToHost(const value::ValueTree& source, runtime::Stream* stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<runtime::Stream*> StreamOf(runtime::Device& device)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ForgetCompletedCopies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ValueTreeSignature signature_;
   const value::Placement placement_;
@@ -138,14 +120,16 @@ class ReusableValueBuffer {
   const std::shared_ptr<const void> token_;
 
   mutable absl::Mutex mu_;
-  // Null once closed.
+  // Nothing once closed.
   std::optional<value::ValueTree> storage_ ABSL_GUARDED_BY(mu_);
   // The tensors of storage_, depth first.
   std::vector<value::Tensor> targets_ ABSL_GUARDED_BY(mu_);
-  int64_t nbytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Copies not yet known to be complete, oldest first.
   std::vector<CopyHandle> in_flight_ ABSL_GUARDED_BY(mu_);
   std::optional<CopyHandle> last_copy_ ABSL_GUARDED_BY(mu_);
   bool payload_torn_ ABSL_GUARDED_BY(mu_) = false;
+  // Of a host target: one per device that a source came from.
+  std::map<runtime::Device*, std::unique_ptr<runtime::Stream>> source_streams_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cipherd::execution

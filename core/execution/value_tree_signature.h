@@ -51,8 +51,8 @@ class ValueTreeSignature {
   // kTensor, kValue, kList, kTuple or kDict.
   value::TreeKind kind() const { return kind_; }
   // Of a kTensor or kValue node; calling the wrong one is a fault of the program (fatal).
-  const TensorSignature& tensor() const;
-  const ValueSignature& value() const;
+  const TensorSignature& tensor() const noexcept;
+  const ValueSignature& value() const noexcept;
   const std::vector<ValueTreeSignature>& children() const { return children_; }
   // Of a dict, in the order of children(); empty otherwise.
   const std::vector<std::string>& keys() const { return keys_; }

@@ -1,5 +1,6 @@
 #include "core/value/value_tree.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <unordered_map>
@@ -15,6 +16,11 @@ namespace {
 
 // absl::StrCat takes no std::string_view here.
 std::string Text(std::string_view text) { return std::string(text); }
+
+template <typename... Reason>
+absl::Status Refusal(std::string_view path, const Reason&... reason) {
+  return absl::InvalidArgumentError(absl::StrCat(Text(path), ": ", reason...));
+}
 
 std::string TensorPath(std::string_view path, std::string_view name) {
   return absl::StrCat(Text(path), ".", Text(name));
@@ -77,6 +83,8 @@ ValueTree ValueTree::Leaf(Tensor tensor) {
 ValueTree ValueTree::Value(ExactValue value) {
   ValueTree tree;
   tree.kind_ = TreeKind::kValue;
+  std::stable_sort(value.tensors.begin(), value.tensors.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   tree.leaf_ = std::move(value);
   return tree;
 }
@@ -134,34 +142,34 @@ std::string ChildPath(std::string_view path, std::string_view key) {
   return absl::StrCat(Text(path), "['", absl::Utf8SafeCEscape(Text(key)), "']");
 }
 
+absl::Status CheckSupported(const ExactValue& value, std::string_view path) {
+  if (value.tensors.empty()) {
+    return Refusal(path, "expected a value with tensors, got a ", Text(ToString(value.type)),
+                   " without");
+  }
+  std::set<std::string_view> names;
+  for (const auto& [name, tensor] : value.tensors) {
+    if (!names.insert(name).second) return Refusal(path, "two tensors are called '", name, "'");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSupported(const ValueTree& tree, std::string_view path) {
-  auto refuse = [&path](const auto&... reason) {
-    return absl::InvalidArgumentError(absl::StrCat(Text(path), ": ", reason...));
-  };
   switch (tree.kind()) {
     case TreeKind::kTensor:
       return absl::OkStatus();
     case TreeKind::kNone:
-      return refuse("expected a tensor, an exact value or a container of them, got none");
+      return Refusal(path, "expected a tensor, an exact value or a container of them, got none");
     case TreeKind::kOpaque:
-      return refuse("expected a tensor, an exact value or a list, tuple or dict of them, got ",
-                    tree.opaque_description());
-    case TreeKind::kValue: {
-      const ExactValue& value = tree.exact_value();
-      if (value.tensors.empty()) {
-        return refuse("expected a value with tensors, got a ", Text(ToString(value.type)),
-                      " without");
-      }
-      std::set<std::string_view> names;
-      for (const auto& [name, tensor] : value.tensors) {
-        if (!names.insert(name).second) return refuse("two tensors are called '", name, "'");
-      }
-      return absl::OkStatus();
-    }
+      return Refusal(path,
+                     "expected a tensor, an exact value or a list, tuple or dict of them, got ",
+                     tree.opaque_description());
+    case TreeKind::kValue:
+      return CheckSupported(tree.exact_value(), path);
     case TreeKind::kDict: {
       std::set<std::string_view> keys;
       for (const std::string& key : tree.keys()) {
-        if (!keys.insert(key).second) return refuse("two entries have the key '", key, "'");
+        if (!keys.insert(key).second) return Refusal(path, "two entries have the key '", key, "'");
       }
       break;
     }

@@ -47,6 +47,7 @@ class ValueTree {
 
   static ValueTree None() { return {}; }
   static ValueTree Leaf(Tensor tensor);
+  // Orders the value's tensors by name.
   static ValueTree Value(ExactValue value);
   static ValueTree List(std::vector<ValueTree> children);
   static ValueTree Tuple(std::vector<ValueTree> children);
@@ -86,6 +87,7 @@ std::string ChildPath(std::string_view path, std::string_view key);
 // Refuses what no signature admits (InvalidArgument naming the path): a leaf that is neither tensor
 // nor exact value, a value without tensors or with two of one name, a dict with one key twice.
 absl::Status CheckSupported(const ValueTree& tree, std::string_view path);
+absl::Status CheckSupported(const ExactValue& value, std::string_view path);
 
 // Every tensor, those of exact values included, depth first. They live as long as `tree`.
 std::vector<const Tensor*> TensorsOf(const ValueTree& tree);
