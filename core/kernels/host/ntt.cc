@@ -5,6 +5,7 @@
 
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
+#include "core/kernels/host/limb_ntt.h"
 #include "core/kernels/ntt_body.h"
 #include "core/kernels/poly_access.h"
 #include "core/math/integer_arithmetic.h"
@@ -194,5 +195,13 @@ absl::Status NttLaunchers<A>::Inverse(const RingTables& ring, const LimbPrimes& 
 }
 
 template struct NttLaunchers<math::IntegerArithmetic>;
+
+void ForwardNttOfLimb(const PrimeConstants& prime, int log_n, const uint64_t* in, uint64_t* out) {
+  LimbTransform<math::IntegerArithmetic>(prime).ForwardTree(log_n, in, out);
+}
+
+void InverseNttOfLimb(const PrimeConstants& prime, int log_n, const uint64_t* in, uint64_t* out) {
+  LimbTransform<math::IntegerArithmetic>(prime).InverseTree(log_n, in, out);
+}
 
 }  // namespace cipherd::kernels::host
