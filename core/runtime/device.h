@@ -23,12 +23,14 @@
 namespace cipherd::runtime {
 
 struct PoolOptions {
-  // Size of one slab; a larger block gets a slab of its own. At most 1 GiB.
+  // Size of one slab, a multiple of 256; a larger block gets a slab of its own. At most 1 GiB.
   size_t slab_bytes = size_t{64} << 20;
-  // No more than this is ever reserved.
+  // No more than this is ever reserved. At most 2^62.
   size_t budget_bytes = size_t{64} << 30;
   // Reserved when the device is opened.
   size_t initial_bytes = 0;
+
+  absl::Status Validate() const;
 };
 
 struct DeviceOptions {

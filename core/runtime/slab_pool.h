@@ -107,16 +107,28 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   Location Locate(const void* address, size_t bytes);
 
  private:
-  class Block;
   class BlockStorage;
   friend class CapturePool;
+
+  // One stream that used a block, and how far it must come.
   struct Use {
     std::shared_ptr<StreamProgress> progress;
     uint64_t position = 0;
   };
-  struct Slab {
+  enum class BlockState : uint8_t { kFree, kLive, kReusable, kWaiting };
+  struct Block {
+    uintptr_t address = 0;
+    uintptr_t slab = 0;
     size_t bytes = 0;
-    size_t free_bytes = 0;
+    BlockState state = BlockState::kFree;
+    // Null for pinned memory and for a block that was never used.
+    std::shared_ptr<StreamProgress> owner;
+    // While live: the other streams that use it. Afterwards: every stream that has not passed yet.
+    std::vector<Use> uses;
+    CapturePool* capture = nullptr;
+    // The current owner's storage.
+    std::weak_ptr<Storage> storage;
+    size_t requested_bytes = 0;
   };
   // (bytes, address): the first one that is not less than (n, 0) is the best fit for n bytes.
   using SizeOrder = std::set<std::pair<size_t, uintptr_t>>;
@@ -133,6 +145,7 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeBlock(Block& block, size_t bytes, std::shared_ptr<StreamProgress> owner,
                  CapturePool* capture) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Moves a block that has no owner to the state that its outstanding uses ask for, and merges it.
   void Settle(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Merge(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToOrder(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -150,7 +163,7 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   const std::unique_ptr<SlabSource> source_;
 
   std::mutex mu_;
-  std::map<uintptr_t, Slab> slabs_ ABSL_GUARDED_BY(mu_);
+  std::map<uintptr_t, size_t> slab_bytes_ ABSL_GUARDED_BY(mu_);
   // Every block of every slab; together they tile the slabs.
   std::map<uintptr_t, Block> blocks_ ABSL_GUARDED_BY(mu_);
   SizeOrder free_ ABSL_GUARDED_BY(mu_);

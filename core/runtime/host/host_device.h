@@ -1,0 +1,57 @@
+// A device whose work the host runs: the CPU device, with ThreadExecutor, and the puppet.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "core/runtime/device.h"
+#include "core/runtime/host/executor.h"
+#include "core/runtime/slab_pool.h"
+
+namespace cipherd::runtime::host {
+
+class HostDevice : public Device {
+ public:
+  // The CPU device. InvalidArgument for the options; ResourceExhausted where initial slabs cannot
+  // be had.
+  static absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options);
+
+  DeviceId id() const override { return {DeviceId::Kind::kCpu, 0}; }
+  const DeviceProperties& properties() const override { return properties_; }
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream(std::string_view name) override;
+  absl::StatusOr<std::shared_ptr<Event>> CreateEvent() override;
+  absl::StatusOr<StoragePtr> Allocate(size_t bytes, Stream& stream) override;
+  absl::StatusOr<StoragePtr> AllocatePinned(size_t bytes) override;
+  MemoryStats device_memory_stats() const override { return device_pool_->stats(); }
+  MemoryStats pinned_memory_stats() const override { return pinned_pool_->stats(); }
+  void TrimMemory() override;
+  absl::Status health() const override { return health_->status(); }
+  absl::Status Synchronize() override;
+
+  // For the streams, events and graphs of this device.
+  Executor& executor() { return *executor_; }
+  const std::shared_ptr<SlabPool>& device_pool() const { return device_pool_; }
+  const std::shared_ptr<SlabPool>& pinned_pool() const { return pinned_pool_; }
+
+ protected:
+  HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor);
+
+  // Second half of construction.
+  absl::Status OpenPools(const DeviceOptions& options);
+
+ private:
+  const DeviceProperties properties_;
+  const std::unique_ptr<Executor> executor_;
+  const std::shared_ptr<DeviceHealth> health_;
+  std::shared_ptr<SlabPool> device_pool_;
+  std::shared_ptr<SlabPool> pinned_pool_;
+
+  std::mutex mu_;
+  // Of all streams that were created; those of destroyed streams expire.
+  std::vector<std::weak_ptr<TaskQueue>> queues_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace cipherd::runtime::host
