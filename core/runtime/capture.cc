@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
 
 namespace cipherd::runtime {
 namespace {
@@ -26,15 +27,10 @@ absl::Status CapturedMemory::CheckLiveness() const {
   return absl::OkStatus();
 }
 
-Capture::Capture(std::string_view origin_name, bool check_liveness,
-                 const std::shared_ptr<SlabPool>& device_pool,
-                 std::shared_ptr<SlabPool> pinned_pool)
-    : origin_name_(origin_name),
-      check_liveness_(check_liveness),
-      device_pool_(device_pool),
-      pinned_pool_(std::move(pinned_pool)) {
+Capture::Capture(std::string_view origin_name, bool check_liveness, const MemoryPools& pools)
+    : origin_name_(origin_name), check_liveness_(check_liveness), pools_(pools) {
   members_.push_back({origin_name_, CaptureClock(1, 0)});
-  memory_.pool = device_pool_->OpenCapture();
+  memory_.pool = pools_.device->OpenCapture();
 }
 
 std::shared_ptr<Capture> Capture::OfThisThread() {
@@ -107,14 +103,6 @@ void Capture::Advance(size_t member, const CaptureClock& clock) {
   for (size_t i = 0; i < clock.size(); ++i) own[i] = std::max(own[i], clock[i]);
 }
 
-SlabPool::Location Capture::Locate(const void* address, size_t bytes) const {
-  SlabPool::Location location = device_pool_->Locate(address, bytes);
-  if (location.kind == SlabPool::Location::Kind::kOutside) {
-    location = pinned_pool_->Locate(address, bytes);
-  }
-  return location;
-}
-
 absl::Status Capture::CheckRange(std::string_view call, const void* address, size_t bytes,
                                  const SlabPool::Location& location) {
   if (!check_liveness_) return absl::OkStatus();
@@ -134,7 +122,7 @@ absl::Status Capture::CheckAccesses(std::span<const MemoryAccess> accesses) {
   if (!check_liveness_) return absl::OkStatus();
   for (const MemoryAccess& access : accesses) {
     if (access.bytes == 0) continue;
-    const SlabPool::Location location = Locate(access.address, access.bytes);
+    const SlabPool::Location location = pools_.Locate(access.address, access.bytes);
     std::lock_guard lock(mu_);
     if (absl::Status status =
             CheckRange("Stream::DeclareAccess", access.address, access.bytes, location);
@@ -146,7 +134,7 @@ absl::Status Capture::CheckAccesses(std::span<const MemoryAccess> accesses) {
 }
 
 absl::Status Capture::CheckTransferSide(std::string_view call, const void* address, size_t bytes) {
-  const SlabPool::Location location = Locate(address, bytes);
+  const SlabPool::Location location = pools_.Locate(address, bytes);
   if (location.kind == SlabPool::Location::Kind::kOutside) {
     return Refuse(call,
                   absl::StrFormat("the %d bytes at %p are pageable memory, which a capture may "
@@ -188,6 +176,40 @@ absl::Status RefuseWhileCapturing(std::string_view call) {
   if (capture == nullptr) return absl::OkStatus();
   return capture->Refuse(call, absl::StrCat("forbidden while this thread captures stream '",
                                             capture->origin_name(), "'"));
+}
+
+absl::Status RefuseWhileCapturing(std::string_view call, Capture* current) {
+  CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing(call));
+  if (current == nullptr) return absl::OkStatus();
+  return current->Refuse(call, absl::StrCat("the stream takes part in the capture of stream '",
+                                            current->origin_name(), "'"));
+}
+
+absl::Status CheckWaitOnCaptured(const Capture* recorded_in, Capture* current) {
+  if (current != nullptr && current != recorded_in) {
+    return current->Refuse("Stream::Wait", "the event was recorded in another capture");
+  }
+  if (recorded_in == nullptr || recorded_in->has_ended()) {
+    return absl::FailedPreconditionError(
+        "Stream::Wait: the event was last recorded in a capture that has ended");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEndCapture(const Capture* current, size_t member) {
+  if (current == nullptr || member != Capture::kOrigin) {
+    return absl::FailedPreconditionError("Stream::EndCapture: no capture began on this stream");
+  }
+  if (Capture::OfThisThread().get() != current) {
+    return absl::FailedPreconditionError(
+        "Stream::EndCapture: must be called on the thread that began the capture");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllocate(const Capture* current) {
+  if (current != nullptr && Capture::OfThisThread().get() == current) return absl::OkStatus();
+  return RefuseWhileCapturing("Device::Allocate");
 }
 
 }  // namespace cipherd::runtime

@@ -18,7 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "core/runtime/slab_pool.h"
+#include "core/runtime/memory_pools.h"
 #include "core/runtime/stream.h"
 
 namespace cipherd::runtime {
@@ -41,8 +41,7 @@ class Capture {
  public:
   static constexpr size_t kOrigin = 0;
 
-  Capture(std::string_view origin_name, bool check_liveness,
-          const std::shared_ptr<SlabPool>& device_pool, std::shared_ptr<SlabPool> pinned_pool);
+  Capture(std::string_view origin_name, bool check_liveness, const MemoryPools& pools);
   virtual ~Capture() = default;
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -90,13 +89,11 @@ class Capture {
 
   absl::Status CheckRange(std::string_view call, const void* address, size_t bytes,
                           const SlabPool::Location& location) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  SlabPool::Location Locate(const void* address, size_t bytes) const;
   void InvalidateLocked(std::string_view cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string origin_name_;
   const bool check_liveness_;
-  const std::shared_ptr<SlabPool> device_pool_;
-  const std::shared_ptr<SlabPool> pinned_pool_;
+  const MemoryPools pools_;
 
   mutable std::mutex mu_;
   std::string invalid_cause_ ABSL_GUARDED_BY(mu_);
@@ -109,5 +106,22 @@ class Capture {
 // For each call that is forbidden on a thread that captures: invalidates this thread's capture and
 // returns FailedPrecondition, or OK where it has none.
 absl::Status RefuseWhileCapturing(std::string_view call);
+
+// The same for calls on a stream, which are forbidden on a stream that takes part in a capture
+// (`current`, or null) also where another thread began that.
+absl::Status RefuseWhileCapturing(std::string_view call, Capture* current);
+
+// Stream::Wait on an event that was last recorded in the capture `recorded_in` (null where that is
+// gone), by a stream that takes part in `current` (or null): refuses stale records and merging of
+// captures.
+absl::Status CheckWaitOnCaptured(const Capture* recorded_in, Capture* current);
+
+// Stream::EndCapture on member `member` of `current` (or null): refuses where no capture began on
+// this stream and thread.
+absl::Status CheckEndCapture(const Capture* current, size_t member);
+
+// Device::Allocate for a stream that takes part in `current` (or null): on a thread that captures,
+// only streams of its capture may have memory.
+absl::Status CheckAllocate(const Capture* current);
 
 }  // namespace cipherd::runtime

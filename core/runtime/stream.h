@@ -58,7 +58,8 @@ class Stream {
   // refused inside a capture (FailedPrecondition, and the capture is invalidated).
   virtual absl::Status CopyAsync(void* destination, const void* source, size_t bytes) = 0;
 
-  // Sets `bytes` bytes to `value`.
+  // Sets `bytes` bytes of device or pinned memory of this device to `value`. InvalidArgument for
+  // other memory.
   virtual absl::Status FillAsync(void* destination, uint8_t value, size_t bytes) = 0;
 
   // Makes `event` (of this device) stand for everything enqueued here so far.

@@ -6,14 +6,20 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "core/runtime/memory_pools.h"
 
 namespace cipherd::runtime {
 
-// Requires bytes > 0. InvalidArgument for null pointers.
-inline absl::Status CheckFillArguments(const void* destination, size_t bytes) {
-  if (destination != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("Stream::FillAsync: the destination of %d bytes is null", bytes));
+// Requires bytes > 0. InvalidArgument where the range does not start in device or pinned memory of
+// the device whose pools these are.
+inline absl::Status CheckFillArguments(const MemoryPools& pools, const void* destination,
+                                       size_t bytes) {
+  if (pools.Locate(destination, bytes).kind != SlabPool::Location::Kind::kOutside) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "Stream::FillAsync: the %d bytes at %p are not device or pinned memory of this device", bytes,
+      destination));
 }
 
 // Requires bytes > 0. InvalidArgument for null pointers and for ranges that overlap.

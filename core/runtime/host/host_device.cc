@@ -53,13 +53,13 @@ absl::Status HostDevice::OpenPools(const DeviceOptions& options) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
   const std::string name = id().ToString();
   CIPHERD_ASSIGN_OR_RETURN(
-      device_pool_, SlabPool::Create(absl::StrCat("device memory of ", name), MemorySpace::kDevice,
-                                     this, options.device_memory,
-                                     std::make_unique<HostSlabSource>(/*is_locked=*/false)));
+      pools_.device, SlabPool::Create(absl::StrCat("device memory of ", name), MemorySpace::kDevice,
+                                      this, options.device_memory,
+                                      std::make_unique<HostSlabSource>(/*is_locked=*/false)));
   CIPHERD_ASSIGN_OR_RETURN(
-      pinned_pool_, SlabPool::Create(absl::StrCat("pinned memory of ", name), MemorySpace::kPinned,
-                                     this, options.pinned_memory,
-                                     std::make_unique<HostSlabSource>(/*is_locked=*/true)));
+      pools_.pinned, SlabPool::Create(absl::StrCat("pinned memory of ", name), MemorySpace::kPinned,
+                                      this, options.pinned_memory,
+                                      std::make_unique<HostSlabSource>(/*is_locked=*/true)));
   return absl::OkStatus();
 }
 
@@ -84,21 +84,14 @@ absl::StatusOr<StoragePtr> HostDevice::Allocate(size_t bytes, Stream& stream) {
     return absl::InvalidArgumentError("Device::Allocate: the stream is of another device");
   }
   const std::shared_ptr<HostCapture>& capture = host_stream->capture();
-  if (capture == nullptr || capture != Capture::OfThisThread()) {
-    CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing("Device::Allocate"));
-  }
-  return device_pool_->Allocate(bytes, stream.progress(),
-                                capture == nullptr ? nullptr : capture->pool());
+  CIPHERD_RETURN_IF_ERROR(CheckAllocate(capture.get()));
+  return pools_.device->Allocate(bytes, stream.progress(),
+                                 capture == nullptr ? nullptr : capture->pool());
 }
 
 absl::StatusOr<StoragePtr> HostDevice::AllocatePinned(size_t bytes) {
   CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing("Device::AllocatePinned"));
-  return pinned_pool_->Allocate(bytes, /*owner=*/nullptr);
-}
-
-void HostDevice::TrimMemory() {
-  device_pool_->Trim();
-  pinned_pool_->Trim();
+  return pools_.pinned->Allocate(bytes, /*owner=*/nullptr);
 }
 
 absl::Status HostDevice::Synchronize() {

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "core/runtime/device.h"
 #include "core/runtime/host/executor.h"
-#include "core/runtime/slab_pool.h"
+#include "core/runtime/memory_pools.h"
 
 namespace cipherd::runtime::host {
 
@@ -25,16 +25,15 @@ class HostDevice : public Device {
   absl::StatusOr<std::shared_ptr<Event>> CreateEvent() override;
   absl::StatusOr<StoragePtr> Allocate(size_t bytes, Stream& stream) override;
   absl::StatusOr<StoragePtr> AllocatePinned(size_t bytes) override;
-  MemoryStats device_memory_stats() const override { return device_pool_->stats(); }
-  MemoryStats pinned_memory_stats() const override { return pinned_pool_->stats(); }
-  void TrimMemory() override;
+  MemoryStats device_memory_stats() const override { return pools_.device->stats(); }
+  MemoryStats pinned_memory_stats() const override { return pools_.pinned->stats(); }
+  void TrimMemory() override { pools_.Trim(); }
   absl::Status health() const override { return health_->status(); }
   absl::Status Synchronize() override;
 
   // For the streams, events and graphs of this device.
   Executor& executor() { return *executor_; }
-  const std::shared_ptr<SlabPool>& device_pool() const { return device_pool_; }
-  const std::shared_ptr<SlabPool>& pinned_pool() const { return pinned_pool_; }
+  const MemoryPools& pools() const { return pools_; }
 
  protected:
   HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor);
@@ -46,8 +45,7 @@ class HostDevice : public Device {
   const DeviceProperties properties_;
   const std::unique_ptr<Executor> executor_;
   const std::shared_ptr<DeviceHealth> health_;
-  std::shared_ptr<SlabPool> device_pool_;
-  std::shared_ptr<SlabPool> pinned_pool_;
+  MemoryPools pools_;
 
   std::mutex mu_;
   // Of all streams that were created; those of destroyed streams expire.

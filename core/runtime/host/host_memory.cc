@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "core/runtime/device_health.h"
 #include "spdlog/spdlog.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -33,9 +34,7 @@ absl::StatusOr<void*> HostSlabSource::Allocate(size_t bytes) {
 }
 
 void HostSlabSource::Free(void* slab, size_t bytes) {
-  if (munmap(slab, bytes) != 0) {
-    spdlog::error("munmap of {} bytes: {}", bytes, std::strerror(errno));
-  }
+  if (munmap(slab, bytes) != 0) LogCleanupFailure("munmap", std::strerror(errno));
 }
 
 void HostSlabSource::SetAccessible(void* address, size_t bytes, bool accessible) {

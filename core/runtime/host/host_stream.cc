@@ -57,7 +57,7 @@ absl::Status HostStream::CopyAsync(void* destination, const void* source, size_t
 absl::Status HostStream::FillAsync(void* destination, uint8_t value, size_t bytes) {
   CIPHERD_RETURN_IF_ERROR(status());
   if (bytes == 0) return absl::OkStatus();
-  CIPHERD_RETURN_IF_ERROR(CheckFillArguments(destination, bytes));
+  CIPHERD_RETURN_IF_ERROR(CheckFillArguments(device_.pools(), destination, bytes));
   if (capture_ != nullptr) {
     CIPHERD_RETURN_IF_ERROR(capture_->CheckTransferSide("Stream::FillAsync", destination, bytes));
   }
@@ -113,14 +113,7 @@ absl::Status HostStream::Wait(const Event& event) {
 
 absl::Status HostStream::Wait(const HostEvent::CapturedRecord& record) {
   const std::shared_ptr<HostCapture> recorded_in = record.capture.lock();
-  const bool is_stale = recorded_in == nullptr || recorded_in->has_ended();
-  if (capture_ != nullptr && capture_ != recorded_in) {
-    return capture_->Refuse("Stream::Wait", "the event was recorded in another capture");
-  }
-  if (is_stale) {
-    return absl::FailedPreconditionError(
-        "Stream::Wait: the event was last recorded in a capture that has ended");
-  }
+  CIPHERD_RETURN_IF_ERROR(CheckWaitOnCaptured(recorded_in.get(), capture_.get()));
   if (capture_ == nullptr) {
     capture_ = recorded_in;
     member_ = capture_->AddMember(name(), record.clock);
@@ -132,21 +125,15 @@ absl::Status HostStream::Wait(const HostEvent::CapturedRecord& record) {
   return absl::OkStatus();
 }
 
-absl::Status HostStream::RefuseInCapture(std::string_view call) {
-  CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing(call));
-  if (capture_ == nullptr) return absl::OkStatus();
-  return capture_->Refuse(call, absl::StrCat("stream '", name(), "' captures"));
-}
-
 absl::StatusOr<bool> HostStream::Query() {
-  CIPHERD_RETURN_IF_ERROR(RefuseInCapture("Stream::Query"));
+  CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing("Stream::Query", capture_.get()));
   const bool is_done = device_.executor().Poll({queue_, queue_->Mark()});
   CIPHERD_RETURN_IF_ERROR(status());
   return is_done;
 }
 
 absl::Status HostStream::Synchronize() {
-  CIPHERD_RETURN_IF_ERROR(RefuseInCapture("Stream::Synchronize"));
+  CIPHERD_RETURN_IF_ERROR(RefuseWhileCapturing("Stream::Synchronize", capture_.get()));
   device_.executor().Await({queue_, queue_->Mark()});
   return status();
 }
@@ -157,8 +144,7 @@ absl::Status HostStream::BeginCapture(bool check_liveness) {
     return absl::FailedPreconditionError(
         absl::StrCat("Stream::BeginCapture: stream '", name(), "' captures already"));
   }
-  auto capture = std::make_shared<HostCapture>(name(), check_liveness, device_.device_pool(),
-                                               device_.pinned_pool());
+  auto capture = std::make_shared<HostCapture>(name(), check_liveness, device_.pools());
   CIPHERD_RETURN_IF_ERROR(Capture::BindToThisThread(capture));
   capture_ = std::move(capture);
   member_ = Capture::kOrigin;
@@ -167,14 +153,7 @@ absl::Status HostStream::BeginCapture(bool check_liveness) {
 }
 
 absl::StatusOr<std::unique_ptr<Graph>> HostStream::EndCapture() {
-  if (capture_ == nullptr || member_ != Capture::kOrigin) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Stream::EndCapture: no capture began on stream '", name(), "'"));
-  }
-  if (Capture::OfThisThread() != capture_) {
-    return absl::FailedPreconditionError(
-        "Stream::EndCapture: must be called on the thread that began the capture");
-  }
+  CIPHERD_RETURN_IF_ERROR(CheckEndCapture(capture_.get(), member_));
   const std::shared_ptr<HostCapture> capture = capture_;
   Capture::UnbindFromThisThread();
   EndCaptureOfAllStreams();

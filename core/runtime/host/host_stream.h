@@ -47,8 +47,6 @@ class HostStream final : public TaskStream {
 
  private:
   absl::Status Wait(const HostEvent::CapturedRecord& record);
-  // For Query and Synchronize: FailedPrecondition on a thread or a stream that captures.
-  absl::Status RefuseInCapture(std::string_view call);
   void EndCaptureOfAllStreams();
 
   HostDevice& device_;

@@ -26,16 +26,6 @@ absl::Status RunClosure(const std::function<absl::Status()>& closure) {
 
 }  // namespace
 
-void DeviceHealth::Report(const absl::Status& failure) {
-  std::lock_guard lock(mu_);
-  if (first_failure_.ok()) first_failure_ = failure;
-}
-
-absl::Status DeviceHealth::status() const {
-  std::lock_guard lock(mu_);
-  return first_failure_;
-}
-
 uint64_t TaskQueue::Push(Task task) {
   std::lock_guard lock(mu_);
   task.position = ++submitted_;

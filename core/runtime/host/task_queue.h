@@ -23,6 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "core/runtime/device_health.h"
 #include "core/runtime/stream_progress.h"
 
 namespace cipherd::runtime::host {
@@ -50,17 +51,6 @@ struct Task {
   std::shared_ptr<TimeStamp> completed_at = nullptr;
 
   uint64_t position = 0;  // set by Push
-};
-
-// The first failure of any queue of a device.
-class DeviceHealth {
- public:
-  void Report(const absl::Status& failure);
-  absl::Status status() const;
-
- private:
-  mutable std::mutex mu_;
-  absl::Status first_failure_ ABSL_GUARDED_BY(mu_);
 };
 
 class TaskQueue final : public StreamProgress {
