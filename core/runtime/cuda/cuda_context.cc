@@ -1,0 +1,40 @@
+#include "core/runtime/cuda/cuda_context.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace cipherd::runtime::cuda {
+
+ScopedDevice::ScopedDevice(int ordinal) : previous_(ordinal), is_changed_(false) {
+  if (cudaGetDevice(&previous_) == cudaSuccess && previous_ == ordinal) return;
+  is_changed_ = cudaSetDevice(ordinal) == cudaSuccess;
+}
+
+ScopedDevice::~ScopedDevice() {
+  if (is_changed_) cudaSetDevice(previous_);
+}
+
+ScopedRelaxedCapture::ScopedRelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+ScopedRelaxedCapture::~ScopedRelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+std::string Describe(cudaError_t error, std::string_view call) {
+  return absl::StrCat(std::string(call), ": ", cudaGetErrorString(error), " (",
+                      cudaGetErrorName(error), ")");
+}
+
+void CheckCleanup(cudaError_t result, std::string_view call) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();
+  LogCleanupFailure(call, Describe(result, "CUDA"));
+}
+
+absl::Status CudaContext::Check(cudaError_t result, std::string_view call, std::string_view where) {
+  if (result == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();
+  const absl::Status failure = absl::InternalError(
+      absl::StrCat("cuda:", ordinal_, ", ", std::string(where), ": ", Describe(result, call)));
+  health_.Report(failure);
+  return failure;
+}
+
+}  // namespace cipherd::runtime::cuda
