@@ -15,7 +15,8 @@ namespace cipherd::ckks {
 void ForwardNttOnHost(const Context& context, int64_t prime_id, std::span<uint64_t> limb);
 void InverseNttOnHost(const Context& context, int64_t prime_id, std::span<uint64_t> limb);
 
-// out[i] = in[i] mod q, for any signed numbers. No branch depends on them.
+// out[i] = in[i] mod q. No branch depends on the numbers, which may be secret. int8_t: requires
+// magnitudes below q. int64_t: any.
 void LiftSignedOnHost(const Context& context, int64_t prime_id, std::span<const int8_t> in,
                       std::span<uint64_t> out);
 void LiftSignedOnHost(const Context& context, int64_t prime_id, std::span<const int64_t> in,

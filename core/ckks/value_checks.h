@@ -1,5 +1,5 @@
 // Checks that turn an exact value into a typed view of it, and the messages they give. Internal to
-// the layer.
+// core/ckks and core/secret.
 #pragma once
 
 #include <cstdint>

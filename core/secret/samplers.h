@@ -18,8 +18,8 @@ void SampleUniformTernary(Random& random, std::span<int8_t> out);
 
 // Standard deviation of encryption errors.
 inline constexpr double kErrorStandardDeviation = 3.19;
-// Largest magnitude of an error. The tail beyond has mass below 2^-65 in the untruncated
-// distribution (30 is 9.4 standard deviations), finer than the 63-bit table resolves.
+// Largest magnitude of an error. Beyond it (9.4 standard deviations) the untruncated distribution
+// has a mass below 2^-70, less than the 63-bit table resolves.
 inline constexpr int kErrorTailCut = 30;
 
 // Cumulative distribution of the error's magnitude: entry k is floor(2^63 · Pr[|x| ≤ k]), where x
@@ -28,7 +28,7 @@ extern const std::array<uint64_t, kErrorTailCut + 1> kErrorMagnitudeTable;
 
 // Discrete Gaussian by inversion of the table above, in constant time: 63 bits choose the magnitude
 // by comparing with every entry, one bit the sign. Statistical distance from the exact distribution
-// is below 2^-57.
+// is below 2^-60.
 void SampleError(Random& random, std::span<int8_t> out);
 
 // round(sigma · z), z standard normal (Box-Muller, 53-bit uniforms, |z| < 8.6): noise flooding.
