@@ -37,8 +37,10 @@ Runs RunsOf(const Tensor& tensor) {
     if (tensor.shape()[i] == 1 || tensor.strides()[i] == 0) continue;
     axes.push_back({tensor.shape()[i], tensor.strides()[i] * element_bytes});
   }
-  std::sort(axes.begin(), axes.end(),
-            [](const Axis& a, const Axis& b) { return a.stride_bytes < b.stride_bytes; });
+  // Narrow strides first; of equal ones, the longer axis.
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return std::pair(a.stride_bytes, -a.count) < std::pair(b.stride_bytes, -b.count);
+  });
   Runs runs{element_bytes, {}};
   for (const Axis& axis : axes) {
     if (runs.outer.empty() && axis.stride_bytes == runs.run_bytes) {
