@@ -1,0 +1,109 @@
+#include "client/client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/channel.h"
+#include "core/base/status_macros.h"
+#include "proto/codec/context_codec.h"
+#include "proto/codec/error_detail.h"
+#include "proto/grpc_status/grpc_status.h"
+
+namespace cipherd::client {
+namespace {
+
+constexpr absl::Duration kControlTimeout = absl::Seconds(10);
+constexpr absl::Duration kUploadTimeout = absl::Minutes(10);
+
+}  // namespace
+
+v1::ErrorReason ReasonOf(const absl::Status& status) {
+  const std::optional<v1::ErrorDetail> detail = codec::GetErrorDetail(status);
+  return detail.has_value() ? detail->reason() : v1::ERROR_REASON_UNSPECIFIED;
+}
+
+Client::Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel)
+    : options_(options),
+      channel_(std::move(channel)),
+      stub_(v1::EvaluationService::NewStub(channel_)),
+      limits_(options.limits) {}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options) {
+  CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  const absl::Time deadline = absl::Now() + options.connect_timeout;
+  if (!channel->WaitForConnected(absl::ToChronoTime(deadline))) {
+    return absl::UnavailableError(absl::StrCat("no daemon answers at '", options.target,
+                                               "' within ",
+                                               absl::FormatDuration(options.connect_timeout)));
+  }
+  std::unique_ptr<Client> client(new Client(options, std::move(channel)));
+  CIPHERD_ASSIGN_OR_RETURN(client->server_info_,
+                           client->GetServerInfo({.timeout = options.connect_timeout}));
+  client->limits_ = codec::DecodeLimits(client->server_info_.limits(), options.limits);
+  CIPHERD_RETURN_IF_ERROR(client->limits_.Validate());
+  return client;
+}
+
+std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& options,
+                                                         absl::Duration default_timeout) const {
+  auto context = std::make_unique<grpc::ClientContext>();
+  const absl::Duration timeout = options.timeout.value_or(default_timeout);
+  if (timeout != absl::InfiniteDuration()) {
+    context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+  if (!options_.bearer_token.empty()) {
+    context->AddMetadata("authorization", absl::StrCat("Bearer ", options_.bearer_token));
+  }
+  return context;
+}
+
+absl::StatusOr<v1::ServerInfo> Client::GetServerInfo(const CallOptions& options) const {
+  v1::ServerInfo info;
+  CIPHERD_RETURN_IF_ERROR(
+      FromGrpcStatus(stub_->GetServerInfo(MakeContext(options, kControlTimeout).get(), {}, &info)));
+  return info;
+}
+
+absl::StatusOr<std::vector<v1::ProgramSummary>> Client::ListPrograms(
+    const CallOptions& options) const {
+  v1::ListProgramsResponse response;
+  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(
+      stub_->ListPrograms(MakeContext(options, kControlTimeout).get(), {}, &response)));
+  return std::vector<v1::ProgramSummary>(response.programs().begin(), response.programs().end());
+}
+
+absl::StatusOr<v1::GetProgramResponse> Client::GetProgramMessage(const std::string& name,
+                                                                 const CallOptions& options) const {
+  v1::GetProgramRequest request;
+  request.set_name(name);
+  v1::GetProgramResponse response;
+  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(
+      stub_->GetProgram(MakeContext(options, kControlTimeout).get(), request, &response)));
+  if (response.summary().name() != name) {
+    return absl::InternalError(absl::StrCat("response.summary.name: expected '", name, "', got '",
+                                            response.summary().name(), "'"));
+  }
+  return response;
+}
+
+absl::StatusOr<ProgramPtr> Client::GetProgram(const std::string& name,
+                                              const CallOptions& options) const {
+  CIPHERD_ASSIGN_OR_RETURN(const v1::GetProgramResponse response, GetProgramMessage(name, options));
+  return ProgramDescription::FromMessage(response, options_.security_policy);
+}
+
+absl::StatusOr<std::unique_ptr<KeyUpload>> Client::StartKeyUpload(
+    const KeyUpload::Description& description, const CallOptions& options) const {
+  return KeyUpload::Start(*stub_, MakeContext(options, kUploadTimeout), limits_, description);
+}
+
+absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& options) const {
+  v1::DropKeysRequest request;
+  CIPHERD_ASSIGN_OR_RETURN(*request.mutable_key_set_id(),
+                           codec::EncodeDigest(key_set_id, "key_set_id"));
+  v1::DropKeysResponse response;
+  return FromGrpcStatus(
+      stub_->DropKeys(MakeContext(options, kControlTimeout).get(), request, &response));
+}
+
+}  // namespace cipherd::client

@@ -1,0 +1,115 @@
+// A connection to a daemon: its calls, with everything that comes back checked.
+//
+//   ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect({.target =
+//   "127.0.0.1:50051"})); ASSIGN_OR_RETURN(ProgramPtr program, client->GetProgram("fashion_mlp"));
+//
+// Applications that have vectors and want vectors use Session (session.h); this is the layer below,
+// in values and keys. No function here takes a secret key.
+//
+// Errors carry the daemon's code and message, and a reason that a program can act on (ReasonOf):
+// after UNKNOWN_KEY_SET upload the keys and try again, after OVERLOADED wait. What the daemon
+// returns is checked before it is handed on; a fault there is Internal, naming the field.
+//
+// Thread-safe; calls block their thread, and run at once where threads call at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cipherd/v1/evaluation.grpc.pb.h"
+#include "client/client_options.h"
+#include "client/key_upload.h"
+#include "client/program_description.h"
+#include "core/value/value_tree.h"
+#include "grpcpp/channel.h"
+#include "proto/codec/payload_source.h"
+
+namespace cipherd::client {
+
+// Why the daemon refused; ERROR_REASON_UNSPECIFIED where it did not say.
+v1::ErrorReason ReasonOf(const absl::Status& status);
+
+struct CallOptions {
+  // Absent: 10 seconds, for evaluations a minute, for uploads of keys 10 minutes.
+  std::optional<absl::Duration> timeout;
+};
+
+struct EvaluationRequest {
+  ProgramPtr program;
+  // 64 hexadecimal digits, from PutKeys.
+  std::string key_set_id;
+  // At most 64 printable characters; stands in the daemon's log. Empty: made at random.
+  std::string request_id;
+  // A tuple with one value an input, in the order of program->inputs.
+  value::ValueTree inputs;
+};
+
+struct EvaluationResult {
+  // A tuple with one value an output.
+  value::ValueTree outputs;
+  v1::StageTimes stage_times;
+  std::string request_id;
+  // Bytes of all messages.
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+};
+
+class Client {
+ public:
+  // Connects and asks for the daemon's limits. Unavailable where nobody answers within
+  // connect_timeout.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const ClientOptions& options);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Of the time of Connect.
+  const v1::ServerInfo& server_info() const { return server_info_; }
+  absl::StatusOr<v1::ServerInfo> GetServerInfo(const CallOptions& options = {}) const;
+
+  absl::StatusOr<std::vector<v1::ProgramSummary>> ListPrograms(
+      const CallOptions& options = {}) const;
+  absl::StatusOr<ProgramPtr> GetProgram(const std::string& name,
+                                        const CallOptions& options = {}) const;
+  // The same before it is checked, for storing.
+  absl::StatusOr<v1::GetProgramResponse> GetProgramMessage(const std::string& name,
+                                                           const CallOptions& options = {}) const;
+
+  // Begins the upload of a key set (key_upload.h), which must not outlive the client.
+  // ResourceExhausted at once where the daemon's limits do not admit it.
+  absl::StatusOr<std::unique_ptr<KeyUpload>> StartKeyUpload(
+      const KeyUpload::Description& description, const CallOptions& options = {}) const;
+  // Deletes a key set. NotFound where the daemon has none of that id from this caller.
+  absl::Status DropKeys(const std::string& key_set_id, const CallOptions& options = {}) const;
+
+  // In one message each way where everything is small, as a stream otherwise.
+  absl::StatusOr<EvaluationResult> Evaluate(const EvaluationRequest& request,
+                                            const CallOptions& options = {}) const;
+
+ private:
+  Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel);
+
+  std::unique_ptr<grpc::ClientContext> MakeContext(const CallOptions& options,
+                                                   absl::Duration default_timeout) const;
+  absl::StatusOr<EvaluationResult> EvaluateUnary(const ProgramDescription& program,
+                                                 v1::EvaluateRequest request,
+                                                 grpc::ClientContext& context) const;
+  absl::StatusOr<EvaluationResult> EvaluateStream(const ProgramDescription& program,
+                                                  v1::EvaluationHeader header,
+                                                  codec::PayloadSource payload,
+                                                  grpc::ClientContext& context) const;
+
+  const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::EvaluationService::Stub> stub_;
+  v1::ServerInfo server_info_;
+  // The smaller of both sides' limits.
+  codec::WireLimits limits_;
+};
+
+}  // namespace cipherd::client

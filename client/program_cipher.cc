@@ -1,0 +1,115 @@
+#include "client/program_cipher.h"
+
+#include <algorithm>
+#include <complex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/ckks/ciphertext.h"
+#include "core/secret/encryptor.h"
+
+namespace cipherd::client {
+
+ProgramCipher::ProgramCipher(ProgramPtr program, const secret::SecretKey& secret_key)
+    : program_(std::move(program)), secret_key_(secret_key), encoder_(program_->context) {}
+
+absl::Status ProgramCipher::CheckContext() const {
+  if (secret_key_.context()->id() == program_->context->id()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("secret key: expected one of context ",
+                                                 program_->context->id(), ", got one of ",
+                                                 secret_key_.context()->id()));
+}
+
+absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInputs(const NamedVectors& inputs,
+                                                              secret::Random& random) const {
+  CIPHERD_RETURN_IF_ERROR(CheckContext());
+  for (const auto& [name, items] : inputs) {
+    const bool is_known = std::any_of(program_->inputs.begin(), program_->inputs.end(),
+                                      [&](const auto& input) { return input.name == name; });
+    if (!is_known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("inputs['", name, "']: program '", program_->name, "' has no such input"));
+    }
+  }
+  std::vector<value::ValueTree> values;
+  for (const programs::ProgramInput& input : program_->inputs) {
+    const auto items = inputs.find(input.name);
+    if (items == inputs.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("inputs['", input.name, "']: missing"));
+    }
+    CIPHERD_ASSIGN_OR_RETURN(value::ValueTree encrypted,
+                             EncryptInput(input, items->second, random));
+    values.push_back(std::move(encrypted));
+  }
+  return value::ValueTree::Tuple(std::move(values));
+}
+
+absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInput(const programs::ProgramInput& input,
+                                                             const Vectors& items,
+                                                             secret::Random& random) const {
+  const ckks::ContextParameters& parameters = program_->context->parameters();
+  CIPHERD_ASSIGN_OR_RETURN(const std::vector<double> slots,
+                           PackSlots(input.layout, parameters.slot_count(), items,
+                                     absl::StrCat("inputs['", input.name, "']")));
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message,
+                           encoder_.Encode(slots, input.depth, input.scale));
+  CIPHERD_ASSIGN_OR_RETURN(const secret::SeededCiphertext encrypted,
+                           secret::SymmetricEncryptor(secret_key_).Encrypt(message, random));
+  return value::ValueTree::Value(encrypted.ciphertext.ToValue(parameters, program_->context->id()));
+}
+
+template <typename Decrypt>
+absl::StatusOr<NamedVectors> ProgramCipher::DecryptWith(const value::ValueTree& outputs,
+                                                        int64_t item_count,
+                                                        const Decrypt& decrypt) const {
+  CIPHERD_RETURN_IF_ERROR(CheckContext());
+  const auto& [program, context] = std::tie(*program_, *program_->context);
+  if (outputs.kind() != value::TreeKind::kTuple ||
+      outputs.children().size() != program.outputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("outputs: expected a tuple of ",
+                                                   program.outputs.size(), " values of program '",
+                                                   program.name, "'"));
+  }
+  NamedVectors vectors;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const programs::ProgramOutput& output = program.outputs[i];
+    const std::string path = absl::StrCat("outputs['", output.name, "']");
+    if (outputs[i].kind() != value::TreeKind::kValue) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": expected a value"));
+    }
+    CIPHERD_ASSIGN_OR_RETURN(const ckks::Ciphertext ciphertext,
+                             ckks::Ciphertext::FromValue(outputs[i].exact_value(), path,
+                                                         context.parameters(), context.id()));
+    CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decrypt(ciphertext));
+    CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> slots,
+                             encoder_.Decode(message));
+    std::vector<double> real(slots.size());
+    std::transform(slots.begin(), slots.end(), real.begin(), [](auto slot) { return slot.real(); });
+    CIPHERD_ASSIGN_OR_RETURN(
+        vectors[output.name],
+        UnpackSlots(output.layout, real, std::min(item_count, output.layout.item_count), path));
+  }
+  return vectors;
+}
+
+absl::StatusOr<NamedVectors> ProgramCipher::DecryptOutputs(const value::ValueTree& outputs,
+                                                           int64_t item_count) const {
+  const secret::Decryptor decryptor(secret_key_);
+  return DecryptWith(outputs, item_count, [&](const ckks::Ciphertext& ciphertext) {
+    return decryptor.Decrypt(ciphertext);
+  });
+}
+
+absl::StatusOr<NamedVectors> ProgramCipher::DecryptOutputsForSharing(
+    const value::ValueTree& outputs, int64_t item_count, const secret::FloodingOptions& flooding,
+    secret::Random& random) const {
+  const secret::Decryptor decryptor(secret_key_);
+  return DecryptWith(outputs, item_count, [&](const ckks::Ciphertext& ciphertext) {
+    return decryptor.DecryptForSharing(ciphertext, flooding, random);
+  });
+}
+
+}  // namespace cipherd::client

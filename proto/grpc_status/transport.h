@@ -1,0 +1,36 @@
+// What daemon and client must agree on below the messages: sizes and keepalive of a gRPC
+// connection.
+//
+// A daemon that gets pings more often than it allows ends the connection ("too_many_pings"), in the
+// middle of long calls; so both sides take their numbers from here.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace cipherd::transport {
+
+// A client pings while calls are open, so that a dead peer or a proxy's idle limit shows during a
+// long upload or evaluation: after this long without a frame, and gives up this long after an
+// unanswered ping.
+inline constexpr absl::Duration kKeepaliveInterval = absl::Seconds(30);
+inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
+// The daemon allows pings this often, and without limit while it sends nothing
+// (GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, GRPC_ARG_HTTP2_MAX_PING_STRIKES 0).
+inline constexpr absl::Duration kMinPingInterval = absl::Seconds(10);
+
+// Room in a message for everything but its payload bytes: descriptions, headers.
+inline constexpr uint64_t kMessageOverheadBytes = uint64_t{256} << 10;
+
+// The largest message that a side with these limits sends or receives
+// (GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH).
+constexpr int MaxMessageBytes(uint64_t max_chunk_bytes, uint64_t max_unary_bytes) {
+  return static_cast<int>(std::max(max_chunk_bytes, max_unary_bytes) + kMessageOverheadBytes);
+}
+
+// HTTP/2 frames of this size instead of 16 KiB: fewer of them for the same chunk.
+inline constexpr int kMaxFrameBytes = 1 << 20;
+
+}  // namespace cipherd::transport
