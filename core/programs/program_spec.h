@@ -95,6 +95,9 @@ struct Operation {
   int depth = 0;
 };
 
+// The edges that an operation reads: `a`, then `b` where its kind takes two.
+std::vector<std::string_view> OperandsOf(const Operation& operation);
+
 struct ProgramSpec {
   std::string name;
   int64_t version = 1;
