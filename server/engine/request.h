@@ -1,0 +1,111 @@
+// One evaluation from its header to its reply: the state machine, the leases that it holds, and the
+// count that it is in.
+//
+// Made by Engine::Open, when it is entered in the ledger. request_state.h says who is in charge in
+// each state; only that one calls Finish from there, and it alone touches leases and times. Cancel
+// may be called by anyone at any time. At its terminal state a request gives every lease back and
+// is closed in the ledger, exactly once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/value/value_tree.h"
+#include "server/engine/key_store.h"
+#include "server/engine/pinned_pool.h"
+#include "server/engine/request_ledger.h"
+#include "server/engine/request_state.h"
+#include "server/engine/served_program.h"
+#include "server/engine/stage_times.h"
+
+namespace cipherd::engine {
+
+struct RequestHead {
+  std::string program;
+  std::string tenant;
+  // 64 hexadecimal digits.
+  std::string key_set_id;
+  // For logs.
+  std::string request_id;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+class Request {
+ public:
+  // Called once per submitted request, with OK in state kReplying or with the error that it ended
+  // with. On the thread that made the transition: must not block.
+  using Continuation = std::function<void(const absl::Status&)>;
+
+  // `label` is the program's name in the ledger, which outlives the request, as does `clock`.
+  Request(RequestHead head, std::string_view label, RequestLedger& ledger,
+          const base::Clock& clock);
+  // A request that was not finished is a fault: logged, and closed as Internal.
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  const RequestHead& head() const { return head_; }
+  RequestState state() const { return state_.load(std::memory_order_acquire); }
+
+  // What admission grants (Engine::Admit, in kReceiving).
+  void Grant(std::shared_ptr<ServedProgram> program, KeySetRef keys, PinnedPool::Lease trees);
+  // The rest of this paragraph requires a grant.
+  ServedProgram& program() const { return *program_; }
+  const KeySetRef& keys() const { return keys_; }
+  // Pinned. Written by the RPC in kReceiving, read by the RPC in kReplying.
+  const value::ValueTree& inputs() const { return trees_->inputs; }
+  const value::ValueTree& outputs() const { return trees_->outputs; }
+
+  StageTimes& times() { return times_; }
+
+  // Sets who is told of the result. In kReceiving.
+  void set_continuation(Continuation continuation) { continuation_ = std::move(continuation); }
+
+  // Asks for an early end; takes effect where the one in charge next looks.
+  void RequestCancel() { cancel_requested_.store(true, std::memory_order_release); }
+  // Cancelled, DeadlineExceeded, or OK.
+  absl::Status CheckAlive() const;
+
+  // Moves from `from` to `to`; false where the state is no longer `from`. Fatal unless the table
+  // has the transition.
+  bool Advance(RequestState from, RequestState to);
+
+  // Ends in the terminal state for `status`; false where the state is no longer `from`. Gives back
+  // the leases, closes the ledger entry and then, from kQueued and kExecuting, tells the
+  // continuation.
+  bool Finish(RequestState from, const absl::Status& status);
+
+  // Tells the continuation that the result is there. In kReplying, by the worker, once.
+  void ContinueWithResult();
+
+  // When it was queued; set by the scheduler.
+  absl::Time queued_at() const { return queued_at_; }
+  void set_queued_at(absl::Time time) { queued_at_ = time; }
+
+ private:
+  const RequestHead head_;
+  const std::string label_;
+  RequestLedger& ledger_;
+  const base::Clock& clock_;
+  std::atomic<RequestState> state_ = RequestState::kReceiving;
+  std::atomic<bool> cancel_requested_ = false;
+
+  // Of whoever is in charge.
+  std::shared_ptr<ServedProgram> program_;
+  KeySetRef keys_;
+  PinnedPool::Lease trees_;
+  StageTimes times_;
+  absl::Time queued_at_;
+  Continuation continuation_;
+};
+
+using RequestPtr = std::shared_ptr<Request>;
+
+}  // namespace cipherd::engine
