@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "cipherd/v1/evaluation.pb.h"
 #include "core/base/sha256.h"
 #include "core/ckks/evaluation_keys.h"
@@ -81,7 +82,10 @@ class KeySetReader {
  private:
   KeySetReader(KnownContextPtr context, uint32_t key_count, uint64_t total_bytes,
                const WireLimits& limits);
+  // Keeps the first error for good.
   absl::Status Fail(absl::Status status);
+  // "keys[i]" of the key that is being read, or comes next.
+  std::string current_path() const { return absl::StrCat("keys[", keys_.size(), "]"); }
   absl::Status Admit(const v1::ExactValue& description, const TensorAllocator& allocate);
   absl::Status Append(std::span<const uint8_t> chunk);
   absl::Status EndKey();

@@ -47,8 +47,9 @@ class KnownContext {
   std::vector<double> log2_active_q_;
 };
 
-// The one whose id is the 32 bytes `id_bytes`, or null.
-const KnownContext* FindContext(std::span<const KnownContextPtr> contexts,
-                                std::string_view id_bytes);
+// The one among `contexts` whose id a peer names by `id_bytes`, in the field called `path`.
+// InvalidArgument with reason WRONG_CONTEXT, naming both ids, where there is none.
+absl::StatusOr<KnownContextPtr> RequireContext(std::span<const KnownContextPtr> contexts,
+                                               std::string_view id_bytes, std::string_view path);
 
 }  // namespace cipherd::codec

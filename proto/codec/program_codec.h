@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cipherd/v1/evaluation.pb.h"
 #include "cipherd/v1/program.pb.h"
@@ -28,12 +29,14 @@ absl::StatusOr<programs::ProgramSpec> DecodeProgram(const v1::Program& message,
                                                     std::string_view path);
 absl::StatusOr<v1::Program> EncodeProgram(const programs::ProgramSpec& spec);
 
-void EncodeProgramInput(const programs::ProgramInput& input, v1::ProgramInput* out);
-void EncodeProgramOutput(const programs::ProgramOutput& output, v1::ProgramOutput* out);
+// Parts of GetProgramResponse. Encoding is InvalidArgument for a number that its field cannot hold.
+absl::Status EncodeProgramInput(const programs::ProgramInput& input, std::string_view path,
+                                v1::ProgramInput* out);
+absl::Status EncodeProgramOutput(const programs::ProgramOutput& output, std::string_view path,
+                                 v1::ProgramOutput* out);
 absl::StatusOr<programs::ProgramInput> DecodeProgramInput(const v1::ProgramInput& message,
                                                           std::string_view path);
-absl::StatusOr<programs::ProgramOutput> DecodeProgramOutput(const v1::ProgramOutput& message,
-                                                            std::string_view path);
+programs::ProgramOutput DecodeProgramOutput(const v1::ProgramOutput& message);
 
 // Names of keys, as in GetProgramResponse.required_keys.
 void EncodeKeyId(const ckks::KeyId& id, v1::KeyId* out);

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,14 +51,16 @@ class AdmittedTree {
   uint64_t payload_bytes() const { return payload_bytes_; }
   // Depth first: the order of the payload.
   const std::vector<TensorPlan>& tensors() const { return tensors_; }
-  const execution::ValueTreeSignature& signature() const { return signature_; }
+  // The tree with tensors that have dtype, shape and strides, but no memory: data() is null.
+  const value::ValueTree& skeleton() const { return skeleton_; }
+  // Root of the paths in `tensors`.
+  const std::string& path() const { return path_; }
 
-  // The announced tree over `tensors`, one for each plan and in that order, each with the dtype and
-  // shape of its plan (else Internal: a fault of the caller).
+  // The announced tree over `tensors`, one for each plan and in that order.
   absl::StatusOr<value::ValueTree> Assemble(std::vector<value::Tensor> tensors) const;
 
-  // A tree that is one value, already admitted.
-  static absl::StatusOr<AdmittedTree> FromValue(AdmittedValue value, std::string_view path);
+  // A tree that is one admitted value.
+  static AdmittedTree FromValue(AdmittedValue value, std::string_view path);
 
  private:
   friend absl::StatusOr<AdmittedTree> AdmitTree(const v1::ValueTree& message,
@@ -65,10 +68,9 @@ class AdmittedTree {
                                                 const WireLimits& limits, std::string_view path);
   AdmittedTree() = default;
 
-  // With tensors that have no storage.
+  std::string path_;
   value::ValueTree skeleton_;
   std::vector<TensorPlan> tensors_;
-  execution::ValueTreeSignature signature_;
   uint64_t payload_bytes_ = 0;
 };
 

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,8 @@ class ValueTypeSet {
     for (value::ValueType type : types) bits_ |= Bit(type);
   }
   constexpr bool Contains(value::ValueType type) const { return (bits_ & Bit(type)) != 0; }
+  // "Ciphertext or Plaintext".
+  std::string ToString() const;
 
  private:
   static constexpr uint32_t Bit(value::ValueType type) {
