@@ -1,12 +1,27 @@
 // Runs a checked program: an ordinary callable over exact values, which CudaGraphProgram::Capture
 // takes like any other.
+//
+//   CIPHERD_ASSIGN_OR_RETURN(auto placeholder, PlaceholderKey::Make(device_context, stream));
+//   CIPHERD_ASSIGN_OR_RETURN(auto interpreter, Interpreter::Make(program, device_context, stream));
+//   CIPHERD_ASSIGN_OR_RETURN(auto examples, interpreter->ExampleInputs(*placeholder, stream));
+//   CIPHERD_ASSIGN_OR_RETURN(auto captured, CudaGraphProgram::Capture(
+//       [interpreter](auto inputs, auto& stream) { return (*interpreter)(inputs, stream); },
+//       std::move(examples)));
+//
+// Inputs of an evaluation are one Ciphertext value an input of the spec, in its order, then the key
+// table: a uint64 tensor [max(1, key count)] of device addresses of evaluation keys in the order of
+// program().keys. So another tenant's keys are bound by staging another table, and the captured
+// graph stays. Whoever binds a table keeps its keys alive until the evaluation is done.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/ckks/device_context.h"
+#include "core/programs/placeholder_key.h"
 #include "core/programs/program_checker.h"
 #include "core/runtime/stream.h"
 #include "core/value/value_tree.h"
@@ -17,30 +32,33 @@ namespace cipherd::programs {
 // thread-safe; every instance of the program on that device shares one.
 class Interpreter {
  public:
-  // Encodes the constants at their depths and scales and uploads them on `stream`; blocks until
-  // they are resident. `device_context` must be of the program's context, and outlive this.
+  // Encodes the constants at their depths and scales and uploads them over `stream`; blocks until
+  // they are resident. `device_context` must outlive this. InvalidArgument where it is of another
+  // context than the program or `stream` of another device; ResourceExhausted where device memory
+  // runs out.
   static absl::StatusOr<std::shared_ptr<const Interpreter>> Make(
       std::shared_ptr<const CheckedProgram> program, const ckks::DeviceContext& device_context,
       runtime::Stream& stream);
   ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
 
   const CheckedProgram& program() const;
 
   // Bytes of encoded constants on the device.
   int64_t constant_bytes() const;
 
-  // Evaluates on `stream`. `inputs` is one Ciphertext value an input, in the order of the spec,
-  // then a uint64 tensor [max(1, key count)] of device addresses of keys in the order of
-  // program().keys. Returns a tuple with one Ciphertext an output. Frees each edge after its last
-  // reader.
+  // Enqueues one evaluation on `stream` and returns a tuple with one Ciphertext an output; does not
+  // synchronise. Intermediate results are freed after their last reader. InvalidArgument, naming
+  // the input, where one is not in the state that the program takes.
   absl::StatusOr<value::ValueTree> operator()(std::span<const value::ValueTree> inputs,
                                               runtime::Stream& stream) const;
 
-  // Example inputs on the device: zero ciphertexts of the right states and a key table of zeros...
-  // the table must be bound to readable keys before a replay, so `key_addresses` (one per key,
-  // device memory) are written to it.
-  absl::StatusOr<std::vector<value::ValueTree>> ExampleInputs(
-      std::span<const uint64_t> key_addresses, runtime::Stream& stream) const;
+  // Inputs on the device that can be evaluated and captured: ciphertexts of zeros in the states
+  // that the program takes, and a key table whose every slot is the placeholder, which must be of
+  // this device and context and outlive every evaluation of them. Blocks until they are resident.
+  absl::StatusOr<std::vector<value::ValueTree>> ExampleInputs(const PlaceholderKey& placeholder,
+                                                              runtime::Stream& stream) const;
 
  private:
   struct State;

@@ -98,6 +98,7 @@ class Checker {
       read_.insert(std::string(operand));
     }
     CIPHERD_ASSIGN_OR_RETURN(const EdgeState state, internal::ApplyRule(operation, inference_));
+    operation_names_.insert(operation.name);
     return AddEdge(operation.name, state);
   }
 
@@ -109,6 +110,13 @@ class Checker {
     const auto edge = inference_.edges.find(output.edge);
     if (edge == inference_.edges.end()) {
       return Refuse("edge: '", absl::CHexEscape(output.edge), "' is no input and no operation");
+    }
+    // The tensors of outputs are storage of their own, no one else's.
+    if (!operation_names_.contains(output.edge)) {
+      return Refuse("edge: '", output.edge, "' is an input; expected an operation");
+    }
+    if (!output_edges_.insert(output.edge).second) {
+      return Refuse("edge: '", output.edge, "' is another output already");
     }
     read_.insert(output.edge);
     CIPHERD_RETURN_IF_ERROR(internal::CheckLayout(output.layout, spec_.context.slot_count()));
@@ -144,7 +152,9 @@ class Checker {
   const ProgramSpec& spec_;
   internal::Inference inference_;
   std::set<std::string, std::less<>> read_;
+  std::set<std::string> operation_names_;
   std::set<std::string> output_names_;
+  std::set<std::string> output_edges_;
 };
 
 }  // namespace

@@ -51,9 +51,9 @@ struct CheckedProgram {
 
 // InvalidArgument as above; also for: bad or duplicate names, operands that are not made before,
 // constants that are missing, of a wrong dtype or shape, or too large to encode; layouts that leave
-// the slots or overlap; depths and scales out of range; outputs of three components or beyond the
-// modulus; no inputs, operations or outputs; edges that nothing reads. Context errors are
-// ContextParameters::Validate's.
+// the slots or overlap; depths and scales out of range; outputs that are inputs, of three
+// components or beyond the modulus; no inputs, operations or outputs; edges that nothing reads.
+// Context errors are ContextParameters::Validate's.
 absl::StatusOr<std::shared_ptr<const CheckedProgram>> CheckProgram(ProgramSpec spec,
                                                                    Constants constants,
                                                                    ckks::SecurityPolicy policy);
