@@ -91,7 +91,7 @@ absl::StatusOr<StoragePtr> SlabPool::Allocate(size_t bytes, std::shared_ptr<Stre
   Block* block = nullptr;
   if (rounded.has_value()) block = FindFit(*rounded, owner.get(), capture);
   if (block == nullptr) {
-    CIPHERD_RETURN_IF_ERROR(Grow(rounded.value_or(bytes)));
+    CIPHERD_RETURN_IF_ERROR(Grow(rounded.value_or(bytes), bytes));
     block = FindFit(*rounded, owner.get(), capture);
   }
   TakeBlock(*block, *rounded, std::move(owner), capture);
@@ -290,13 +290,14 @@ void SlabPool::CollectPassed() {
   }
 }
 
-absl::Status SlabPool::Grow(size_t bytes) {
+absl::Status SlabPool::Grow(size_t bytes, size_t requested_bytes) {
   const auto room = [&] { return options_.budget_bytes - stats_.reserved_bytes; };
   const auto refuse = [&](std::string_view cause) {
     const size_t largest_free_bytes = free_.empty() ? 0 : free_.rbegin()->first;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        label_, ": asked for ", bytes, " bytes, available ", std::max(room(), largest_free_bytes),
-        " of a budget of ", options_.budget_bytes, std::string(cause)));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(label_, ": asked for ", requested_bytes, " bytes, available ",
+                     std::max(room(), largest_free_bytes), " of a budget of ",
+                     options_.budget_bytes, std::string(cause)));
   };
   if (bytes > options_.budget_bytes) return refuse("");
   if (bytes > room()) FreeEmptySlabs();

@@ -151,7 +151,8 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   void AddToOrder(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveFromOrder(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CollectPassed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes room for a block of `bytes`, which stands for a request of `requested_bytes`.
+  absl::Status Grow(size_t bytes, size_t requested_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSlab(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeEmptySlabs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddAllocated(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

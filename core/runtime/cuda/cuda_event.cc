@@ -10,6 +10,7 @@ namespace cipherd::runtime::cuda {
 absl::StatusOr<std::shared_ptr<Event>> CudaEvent::Create(CudaContext& context) {
   CIPHERD_RETURN_IF_ERROR(context.health().status());
   const ScopedDevice device(context.ordinal());
+  const ScopedRelaxedCapture relaxed;
   cudaEvent_t event = nullptr;
   CIPHERD_RETURN_IF_ERROR(
       context.Check(cudaEventCreate(&event), "cudaEventCreate", "Device::CreateEvent"));

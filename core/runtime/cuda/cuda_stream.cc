@@ -10,6 +10,7 @@ absl::StatusOr<std::unique_ptr<Stream>> CudaStream::Create(CudaContext& context,
                                                            std::string_view name) {
   CIPHERD_RETURN_IF_ERROR(context.health().status());
   const ScopedDevice device(context.ordinal());
+  const ScopedRelaxedCapture relaxed;
   cudaStream_t stream = nullptr;
   CIPHERD_RETURN_IF_ERROR(context.Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                                         "cudaStreamCreateWithFlags", name));
