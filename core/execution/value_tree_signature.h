@@ -65,8 +65,12 @@ class ValueTreeSignature {
 
   template <typename H>
   friend H AbslHashValue(H state, const ValueTreeSignature& signature) {
-    return H::combine(std::move(state), signature.kind_, signature.leaf_, signature.children_,
-                      signature.keys_);
+    if (signature.kind_ == value::TreeKind::kTensor) {
+      state = H::combine(std::move(state), signature.tensor());
+    } else if (signature.kind_ == value::TreeKind::kValue) {
+      state = H::combine(std::move(state), signature.value());
+    }
+    return H::combine(std::move(state), signature.kind_, signature.children_, signature.keys_);
   }
 
  private:
