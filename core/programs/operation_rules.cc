@@ -55,10 +55,8 @@ absl::StatusOr<EdgeState> SumRule(const Operation& operation, Inference& inferen
     const std::string& larger = a_is_larger ? operation.a : operation.b;
     return Refuse(operation, "needs equal scales, got ", EdgeText(operation.a, a), " and ",
                   EdgeText(operation.b, b), "; ",
-                  ratio > kNearbyRatio
-                      ? absl::StrCat("rescale ", Quoted(larger), " first")
-                      : "bring them together by multiply_plain of one by ones at the scale that "
-                        "makes up for it");
+                  ratio > kNearbyRatio ? absl::StrCat("rescale ", Quoted(larger), " first")
+                                       : "state the scale of a constant before so that they meet");
   }
   return a.component_count >= b.component_count ? a : b;
 }

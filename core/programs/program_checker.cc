@@ -23,11 +23,15 @@ absl::Status Refuse(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+// "operation 'z2'".
+std::string Named(const char* kind, const std::string& name) {
+  return absl::StrCat(kind, " '", absl::CHexEscape(name), "'");
+}
+
 // `status` with where it happened in front.
-absl::Status At(std::string_view kind, const std::string& name, const absl::Status& status) {
+absl::Status At(const std::string& place, const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(std::string(kind), " '", absl::CHexEscape(name),
-                                                  "': ", std::string(status.message())));
+  return absl::Status(status.code(), absl::StrCat(place, ": ", std::string(status.message())));
 }
 
 // [a-z0-9_-]{1,64}; edges also A-Z and '.'.
@@ -47,28 +51,33 @@ absl::Status CheckName(const std::string& name, bool is_edge) {
 class Checker {
  public:
   Checker(const ProgramSpec& spec, const Constants& constants)
-      : spec_(spec), inference_(spec.context, constants) {}
+      : spec_(spec), place_(Named("program", spec.name)), inference_(spec.context, constants) {}
 
   absl::Status Check() {
     if (spec_.inputs.empty() || spec_.operations.empty() || spec_.outputs.empty()) {
-      return Refuse("expected at least one input, operation and output, got ", spec_.inputs.size(),
-                    ", ", spec_.operations.size(), " and ", spec_.outputs.size());
+      return At(place_, Refuse("expected at least one input, operation and output, got ",
+                               spec_.inputs.size(), ", ", spec_.operations.size(), " and ",
+                               spec_.outputs.size()));
     }
     for (const ProgramInput& input : spec_.inputs) {
-      CIPHERD_RETURN_IF_ERROR(At("input", input.name, CheckInput(input)));
+      CIPHERD_RETURN_IF_ERROR(AtPart("input", input.name, CheckInput(input)));
     }
     for (const Operation& operation : spec_.operations) {
-      CIPHERD_RETURN_IF_ERROR(At("operation", operation.name, CheckOperation(operation)));
+      CIPHERD_RETURN_IF_ERROR(AtPart("operation", operation.name, CheckOperation(operation)));
     }
     for (const ProgramOutput& output : spec_.outputs) {
-      CIPHERD_RETURN_IF_ERROR(At("output", output.name, CheckOutput(output)));
+      CIPHERD_RETURN_IF_ERROR(AtPart("output", output.name, CheckOutput(output)));
     }
-    return CheckEveryEdgeIsRead();
+    return At(place_, CheckEveryEdgeIsRead());
   }
 
   internal::Inference& inference() { return inference_; }
 
  private:
+  absl::Status AtPart(const char* kind, const std::string& name, const absl::Status& status) const {
+    return At(absl::StrCat(place_, ", ", Named(kind, name)), status);
+  }
+
   absl::Status AddEdge(const std::string& name, const EdgeState& state) {
     if (!inference_.edges.emplace(name, state).second) {
       return Refuse("name: another edge has it already");
@@ -150,6 +159,7 @@ class Checker {
   }
 
   const ProgramSpec& spec_;
+  const std::string place_;
   internal::Inference inference_;
   std::set<std::string, std::less<>> read_;
   std::set<std::string> operation_names_;
@@ -162,20 +172,18 @@ class Checker {
 absl::StatusOr<std::shared_ptr<const CheckedProgram>> CheckProgram(ProgramSpec spec,
                                                                    Constants constants,
                                                                    ckks::SecurityPolicy policy) {
-  const auto in_program = [&spec](const absl::Status& status) {
-    return At("program", spec.name, status);
-  };
-  CIPHERD_RETURN_IF_ERROR(in_program(CheckName(spec.name, /*is_edge=*/false)));
+  const std::string place = Named("program", spec.name);
+  CIPHERD_RETURN_IF_ERROR(At(place, CheckName(spec.name, /*is_edge=*/false)));
   if (spec.version < 1) {
-    return in_program(Refuse("version: expected at least 1, got ", spec.version));
+    return At(place, Refuse("version: expected at least 1, got ", spec.version));
   }
   absl::StatusOr<std::shared_ptr<const ckks::Context>> context =
       ckks::Context::Create(spec.context, policy);
   if (!context.ok()) {
-    return in_program(Refuse("context: ", std::string(context.status().message())));
+    return At(place, Refuse("context: ", std::string(context.status().message())));
   }
   Checker checker(spec, constants);
-  CIPHERD_RETURN_IF_ERROR(in_program(checker.Check()));
+  CIPHERD_RETURN_IF_ERROR(checker.Check());
 
   internal::Inference& inference = checker.inference();
   auto checked = std::make_shared<CheckedProgram>();

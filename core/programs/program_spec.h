@@ -73,21 +73,22 @@ std::string_view ToString(OperationKind kind);
 // One operation; its name is the edge that it makes. Fields that a kind does not use keep their
 // defaults.
 struct Operation {
-  std::string name;
+  std::string name = {};
   OperationKind kind = OperationKind::kAdd;
-  std::string a;
+  std::string a = {};
   // kAdd, kSubtract, kMultiply.
-  std::string b;
+  std::string b = {};
   // Plain operations: [length]. kLinearTransform: diagonals [count, length].
-  std::string constant;
+  std::string constant = {};
   // Of `constant`, of each diagonal.
-  SlotExpansion expansion;
+  SlotExpansion expansion = {};
   // kLinearTransform: int64 [count].
-  std::string offsets;
+  std::string offsets = {};
   // kLinearTransform; 0: chosen.
   int64_t baby_span = 0;
   // kMultiplyPlain, kLinearTransform: the constant is encoded at it; 0: the product of the primes
-  // that the next rescale drops, so that the rescaled result has a's scale exactly.
+  // that the next rescale drops, so that the rescaled result has a's scale, exactly where that is a
+  // power of two, else within a rounding of binary64.
   double scale = 0;
   // kRotate: slot j receives slot (j + step) mod S.
   int64_t step = 0;
