@@ -1,0 +1,33 @@
+#include "core/kernels/cuda/launchers.h"
+
+#include "core/math/integer_arithmetic.h"
+
+namespace cipherd::kernels::cuda {
+namespace {
+
+template <class A>
+constexpr KernelTable MakeTable(const char* name) {
+  return {
+      .name = name,
+      .forward_ntt = NttLaunchers<A>::Forward,
+      .inverse_ntt = NttLaunchers<A>::Inverse,
+      .binary = EntryLaunchers<A>::Binary,
+      .negate = EntryLaunchers<A>::Negate,
+      .multiply_add = EntryLaunchers<A>::MultiplyAdd,
+      .multiply_scalars = EntryLaunchers<A>::MultiplyScalars,
+      .tensor_product = EntryLaunchers<A>::TensorProduct,
+      .automorphism_ntt = AutomorphismLaunchers<A>::Ntt,
+      .automorphism_coefficient = AutomorphismLaunchers<A>::Coefficient,
+      .convert_basis = BasisConversionLaunchers<A>::Convert,
+      .subtract_scale = EntryLaunchers<A>::SubtractScale,
+      .key_inner_product = KeyInnerProductLaunchers<A>::Run,
+      .copy = EntryLaunchers<A>::Copy,
+      .lift_signed = EntryLaunchers<A>::LiftSigned,
+  };
+}
+
+}  // namespace
+
+constinit const KernelTable kIntegerLaunchers = MakeTable<math::IntegerArithmetic>("cuda/integer");
+
+}  // namespace cipherd::kernels::cuda
