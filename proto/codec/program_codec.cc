@@ -97,12 +97,14 @@ absl::Status EncodeProgramInput(const programs::ProgramInput& input, std::string
   return EncodeLayout(input.layout, path, out->mutable_layout());
 }
 
-programs::ProgramOutput DecodeProgramOutput(const v1::ProgramOutput& message) {
-  return {.name = message.name(),
-          .edge = message.edge(),
-          .layout = DecodeLayout(message.layout()),
-          .description = message.description(),
-          .magnitude_bound = message.magnitude_bound()};
+absl::StatusOr<programs::ProgramOutput> DecodeProgramOutput(const v1::ProgramOutput& message,
+                                                            std::string_view path) {
+  if (message.edge().empty()) return internal::Mismatch(path, ".edge", "a name", "none");
+  return programs::ProgramOutput{.name = message.name(),
+                                 .edge = message.edge(),
+                                 .layout = DecodeLayout(message.layout()),
+                                 .description = message.description(),
+                                 .magnitude_bound = message.magnitude_bound()};
 }
 
 absl::Status EncodeProgramOutput(const programs::ProgramOutput& output, std::string_view path,
@@ -139,8 +141,10 @@ absl::StatusOr<programs::ProgramSpec> DecodeProgram(const v1::Program& message,
         internal::DecodeOperation(message.operations(i), Indexed(path, "operations", i)));
     spec.operations.push_back(std::move(operation));
   }
-  for (const v1::ProgramOutput& output : message.outputs()) {
-    spec.outputs.push_back(DecodeProgramOutput(output));
+  for (int i = 0; i < message.outputs_size(); ++i) {
+    CIPHERD_ASSIGN_OR_RETURN(programs::ProgramOutput output,
+                             DecodeProgramOutput(message.outputs(i), Indexed(path, "outputs", i)));
+    spec.outputs.push_back(std::move(output));
   }
   return spec;
 }

@@ -36,7 +36,8 @@ absl::Status EncodeProgramOutput(const programs::ProgramOutput& output, std::str
                                  v1::ProgramOutput* out);
 absl::StatusOr<programs::ProgramInput> DecodeProgramInput(const v1::ProgramInput& message,
                                                           std::string_view path);
-programs::ProgramOutput DecodeProgramOutput(const v1::ProgramOutput& message);
+absl::StatusOr<programs::ProgramOutput> DecodeProgramOutput(const v1::ProgramOutput& message,
+                                                            std::string_view path);
 
 // Names of keys, as in GetProgramResponse.required_keys.
 void EncodeKeyId(const ckks::KeyId& id, v1::KeyId* out);
