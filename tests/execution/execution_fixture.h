@@ -17,6 +17,12 @@ namespace cipherd::testing {
 
 using Words = std::vector<uint64_t>;
 
+// Matches a StatusOr that holds `expected`.
+MATCHER_P(Holds, expected, "holds the value") {
+  *result_listener << "whose status is " << std::string(arg.status().ToString());
+  return arg.ok() && *arg == expected;
+}
+
 // A Ciphertext at `depth` over `data`, with the rest of its state fixed.
 value::ExactValue CiphertextOf(value::Tensor data, int64_t depth = 0, double scale = 0x1p40);
 
