@@ -61,12 +61,16 @@ bool PuppetExecutor::StepAny() {
 
 bool PuppetExecutor::Advance(const QueuePosition& point) {
   const std::vector<std::shared_ptr<TaskQueue>> chain = ChainTo(point);
+  const std::vector<std::shared_ptr<TaskQueue>> queues = Queues();
   if (order_ == PuppetOrder::kEager) {
-    for (const std::shared_ptr<TaskQueue>& queue : Queues()) {
+    for (const std::shared_ptr<TaskQueue>& queue : queues) {
       const bool is_needed = std::find(chain.begin(), chain.end(), queue) != chain.end();
       if (!is_needed && Step(*queue)) return true;
     }
   }
+  // The end of the chain may be the lock of a gate, which is no queue of this executor: only its
+  // owner releases it.
+  if (std::find(queues.begin(), queues.end(), chain.back()) == queues.end()) return false;
   return Step(*chain.back());
 }
 
