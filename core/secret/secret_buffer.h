@@ -4,14 +4,17 @@
 #include <openssl/crypto.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace cipherd::secret {
 
 // An array of `T` (trivial) that is overwritten with zeros before its memory is released, also by a
 // move assignment over it. Move-only: copies of a secret are made on purpose or not at all.
-template <typename T>
+// `Allocator` is a parameter so that a test can look at what is given back.
+template <typename T, typename Allocator = std::allocator<T>>
 class SecretBuffer {
  public:
   SecretBuffer() = default;
@@ -41,7 +44,7 @@ class SecretBuffer {
   void Wipe() {
     if (!words_.empty()) OPENSSL_cleanse(words_.data(), words_.size() * sizeof(T));
   }
-  std::vector<T> words_;
+  std::vector<T, Allocator> words_;
 };
 
 }  // namespace cipherd::secret

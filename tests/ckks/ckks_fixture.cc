@@ -102,10 +102,48 @@ absl::StatusOr<std::vector<uint64_t>> Party::Words(const Tensor& data) {
   return std::vector<uint64_t>(words, words + host.element_count());
 }
 
+absl::StatusOr<Ciphertext> Party::Stack(const std::vector<Ciphertext>& items) {
+  const int64_t count = static_cast<int64_t>(items.size());
+  Ciphertext batch = items.front();
+  std::vector<int64_t> shape = batch.data.shape();
+  const int64_t polynomial_bytes = batch.data.bytes() / shape[0];
+  shape.insert(shape.begin() + 1, count);
+  CIPHERD_ASSIGN_OR_RETURN(Tensor host,
+                           Tensor::AllocateHost(value::DType::kUint64, std::move(shape)));
+  for (int64_t i = 0; i < count; ++i) {
+    CIPHERD_ASSIGN_OR_RETURN(const Tensor item, ToHost(items[i].data));
+    for (int64_t c = 0; c < batch.component_count(); ++c) {
+      std::memcpy(host.data_as<uint8_t>() + (c * count + i) * polynomial_bytes,
+                  item.data_as<uint8_t>() + c * polynomial_bytes,
+                  static_cast<size_t>(polynomial_bytes));
+    }
+  }
+  CIPHERD_ASSIGN_OR_RETURN(batch.data, ToDevice(host));
+  return batch;
+}
+
+absl::StatusOr<Ciphertext> Party::Item(const Ciphertext& batch, int64_t i) {
+  CIPHERD_ASSIGN_OR_RETURN(const Tensor host, ToHost(batch.data));
+  const int64_t count = batch.batch_count();
+  const int64_t polynomial_bytes = host.bytes() / (batch.component_count() * count);
+  Ciphertext item = batch;
+  std::vector<int64_t> shape = host.shape();
+  shape.erase(shape.begin() + 1);
+  CIPHERD_ASSIGN_OR_RETURN(Tensor out,
+                           Tensor::AllocateHost(value::DType::kUint64, std::move(shape)));
+  for (int64_t c = 0; c < batch.component_count(); ++c) {
+    std::memcpy(out.data_as<uint8_t>() + c * polynomial_bytes,
+                host.data_as<uint8_t>() + (c * count + i) * polynomial_bytes,
+                static_cast<size_t>(polynomial_bytes));
+  }
+  CIPHERD_ASSIGN_OR_RETURN(item.data, ToDevice(out));
+  return item;
+}
+
 namespace {
 
 // Host tensors [limb, N] stacked to [items, limb, N].
-absl::StatusOr<Tensor> Stack(const std::vector<Plaintext>& items) {
+absl::StatusOr<Tensor> StackOnHost(const std::vector<Plaintext>& items) {
   std::vector<int64_t> shape = items.front().data.shape();
   shape.insert(shape.begin(), static_cast<int64_t>(items.size()));
   CIPHERD_ASSIGN_OR_RETURN(Tensor stacked,
@@ -126,7 +164,7 @@ absl::StatusOr<Plaintext> EncodeOnHost(const ckks::Encoder& encoder,
     encoded.push_back(std::move(item));
   }
   Plaintext batch = encoded.front();
-  CIPHERD_ASSIGN_OR_RETURN(batch.data, Stack(encoded));
+  CIPHERD_ASSIGN_OR_RETURN(batch.data, StackOnHost(encoded));
   return batch;
 }
 

@@ -51,8 +51,7 @@ class Party {
 
   // Slots with real and imaginary part uniform in [-1, 1): magnitude below sqrt(2).
   Slots RandomSlots();
-  // Symmetric encryption, uploaded. `items` slot vectors become a batch [items] where there are
-  // several or `batched`.
+  // Symmetric encryption, uploaded; several slot vectors become a batch [items].
   absl::StatusOr<ckks::Ciphertext> Encrypt(const Slots& slots, int depth);
   absl::StatusOr<ckks::Ciphertext> EncryptBatch(const std::vector<Slots>& items, int depth);
   // Encoded and uploaded.
@@ -62,6 +61,10 @@ class Party {
   // Downloaded, decrypted, decoded: one slot vector for each item.
   absl::StatusOr<std::vector<Slots>> DecryptBatch(const ckks::Ciphertext& ciphertext);
   absl::StatusOr<Slots> Decrypt(const ckks::Ciphertext& ciphertext);
+  // Unbatched ciphertexts of one state as one batch [items].
+  absl::StatusOr<ckks::Ciphertext> Stack(const std::vector<ckks::Ciphertext>& items);
+  // Item i of a ciphertext with one batch axis.
+  absl::StatusOr<ckks::Ciphertext> Item(const ckks::Ciphertext& batch, int64_t i);
   // The words of a device tensor, after everything enqueued so far.
   absl::StatusOr<std::vector<uint64_t>> Words(const value::Tensor& data);
 

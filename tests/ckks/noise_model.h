@@ -5,7 +5,7 @@
 // through one rule: where the N coefficients are independent, of mean 0 and variance V, a slot is
 // sum_i p_i · zeta^(ei), of variance N·V and close to a complex Gaussian, so that it exceeds
 // 6·sqrt(N·V) with probability exp(-36) < 2^-51 (Costache, Smart, "Which Ring Based Somewhat
-// Homomorphic Encryption Scheme is Best?", eprint 2015/889, section 3, uses the same rule). Thus,
+// Homomorphic Encryption Scheme is Best?", eprint 2015/889, uses the same rule). Thus,
 // with sigma = 3.19:
 //   error  E = 6·sigma·sqrt(N)       ternary (V = 2/3)  T = 6·sqrt(2N/3)      rounding (V = 1/12)
 //   R = 6·sqrt(N/12)
