@@ -40,7 +40,9 @@ TEST(SamplersTest, ErrorTableIsTheCumulativeDistribution) {
     cumulative += MagnitudeProbability(k);
     const long double entry = static_cast<long double>(kErrorMagnitudeTable[k]) * 0x1p-63L;
     EXPECT_NEAR(static_cast<double>(entry - cumulative), 0, 0x1p-58) << k;
-    if (k > 0) EXPECT_GT(kErrorMagnitudeTable[k], kErrorMagnitudeTable[k - 1]);
+    if (k > 0) {
+      EXPECT_GT(kErrorMagnitudeTable[k], kErrorMagnitudeTable[k - 1]);
+    }
   }
   EXPECT_EQ(kErrorMagnitudeTable[kErrorTailCut], uint64_t{1} << 63);
 }
