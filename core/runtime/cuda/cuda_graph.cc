@@ -39,10 +39,22 @@ absl::StatusOr<size_t> CountWork(cudaGraph_t graph) {
   return work_count;
 }
 
+absl::Status Upload(cudaGraphExec_t exec) {
+  cudaStream_t stream = nullptr;
+  if (cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+      error != cudaSuccess) {
+    return InstantiationError(error, "cudaStreamCreateWithFlags");
+  }
+  cudaError_t error = cudaGraphUpload(exec, stream);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  CheckCleanup(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  return error == cudaSuccess ? absl::OkStatus() : InstantiationError(error, "cudaGraphUpload");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Graph>> CudaGraph::Instantiate(
-    CudaContext& context, cudaGraph_t graph, cudaStream_t stream, CapturedMemory memory,
+    CudaContext& context, cudaGraph_t graph, CapturedMemory memory,
     std::vector<std::unique_ptr<HostFunction>> host_functions) {
   std::unique_ptr<CudaGraph> result(new CudaGraph(context));
   result->memory_ = std::move(memory);
@@ -55,12 +67,7 @@ absl::StatusOr<std::unique_ptr<Graph>> CudaGraph::Instantiate(
   if (cudaError_t error = cudaGraphInstantiate(&result->exec_, graph, 0); error != cudaSuccess) {
     return InstantiationError(error, "cudaGraphInstantiate");
   }
-  if (cudaError_t error = cudaGraphUpload(result->exec_, stream); error != cudaSuccess) {
-    return InstantiationError(error, "cudaGraphUpload");
-  }
-  if (cudaError_t error = cudaEventRecord(result->last_launch_, stream); error != cudaSuccess) {
-    return InstantiationError(error, "cudaEventRecord");
-  }
+  CIPHERD_RETURN_IF_ERROR(Upload(result->exec_));
   return result;
 }
 

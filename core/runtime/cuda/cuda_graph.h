@@ -19,10 +19,11 @@ using HostFunction = std::function<void()>;
 
 class CudaGraph final : public Graph {
  public:
-  // Instantiates `graph`, which stays the caller's, and uploads it on `stream`. `host_functions`
-  // are what its host nodes call.
+  // Instantiates `graph`, which stays the caller's, and uploads it on a stream of its own, so that
+  // it does not queue behind anything. Blocks until that is done. `host_functions` are what its
+  // host nodes call.
   static absl::StatusOr<std::unique_ptr<Graph>> Instantiate(
-      CudaContext& context, cudaGraph_t graph, cudaStream_t stream, CapturedMemory memory,
+      CudaContext& context, cudaGraph_t graph, CapturedMemory memory,
       std::vector<std::unique_ptr<HostFunction>> host_functions);
   ~CudaGraph() override;
 
@@ -37,7 +38,7 @@ class CudaGraph final : public Graph {
 
   CudaContext& context_;
   cudaGraphExec_t exec_ = nullptr;
-  // After the upload, and after each launch. Launches do not overlap, so that the last one covers
+  // Recorded after each launch. Launches do not overlap, so that the last one covers
   // all.
   cudaEvent_t last_launch_ = nullptr;
   size_t node_count_ = 0;

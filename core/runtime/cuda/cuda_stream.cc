@@ -221,7 +221,7 @@ absl::StatusOr<std::unique_ptr<Graph>> CudaStream::EndCapture() {
   CapturedMemory memory;
   absl::StatusOr<std::unique_ptr<Graph>> executable = capture->End(memory);
   if (executable.status().ok()) {
-    executable = CudaGraph::Instantiate(context_, graph, stream_, std::move(memory),
+    executable = CudaGraph::Instantiate(context_, graph, std::move(memory),
                                         std::move(capture->host_functions));
   }
   if (graph != nullptr) CheckCleanup(cudaGraphDestroy(graph), "cudaGraphDestroy");
