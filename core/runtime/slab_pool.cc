@@ -90,6 +90,10 @@ absl::StatusOr<StoragePtr> SlabPool::Allocate(size_t bytes, std::shared_ptr<Stre
   CollectPassed();
   Block* block = nullptr;
   if (rounded.has_value()) block = FindFit(*rounded, owner.get(), capture);
+  if (block == nullptr && rounded.has_value() && owner != nullptr) {
+    MergeReusable(owner.get(), capture);
+    block = FindFit(*rounded, owner.get(), capture);
+  }
   if (block == nullptr) {
     CIPHERD_RETURN_IF_ERROR(Grow(rounded.value_or(bytes), bytes));
     block = FindFit(*rounded, owner.get(), capture);
@@ -153,7 +157,7 @@ void SlabPool::Release(uintptr_t address) {
   const bool used_by_others = block.uses.size() > 1;
   block.state = used_by_others ? BlockState::kWaiting : BlockState::kReusable;
   AddToOrder(block);
-  Merge(block);
+  Merge(block, /*also_reusable=*/false);
 }
 
 void SlabPool::RecordUse(uintptr_t address, std::shared_ptr<StreamProgress> progress) {
@@ -233,16 +237,19 @@ void SlabPool::Settle(Block& block) {
     block.state = BlockState::kWaiting;
   }
   AddToOrder(block);
-  Merge(block);
+  Merge(block, /*also_reusable=*/false);
 }
 
-// Merges `block` with neighbours that may be handed out under the same conditions; the lower
-// address survives. A kReusable block has one use, its owner's, of which the later position covers
-// both.
-void SlabPool::Merge(Block& block) {
-  const auto mergeable = [](const Block& a, const Block& b) {
+// The lower address survives. A kReusable block has one use, its owner's, of which the later
+// position covers both. Other streams would then wait longer than they must, so that outside a
+// capture these merge on demand only.
+void SlabPool::Merge(Block& block, bool also_reusable) {
+  const auto mergeable = [&](const Block& a, const Block& b) {
+    const bool is_mergeable_state =
+        a.state == BlockState::kFree ||
+        (a.state == BlockState::kReusable && (also_reusable || a.capture != nullptr));
     return a.slab == b.slab && a.state == b.state && a.owner == b.owner && a.capture == b.capture &&
-           (a.state == BlockState::kFree || a.state == BlockState::kReusable);
+           is_mergeable_state;
   };
   auto first = blocks_.find(block.address);
   if (first != blocks_.begin() && mergeable(std::prev(first)->second, block)) --first;
@@ -257,6 +264,18 @@ void SlabPool::Merge(Block& block) {
     }
     first->second.bytes += next->second.bytes;
     AddToOrder(first->second);
+  }
+}
+
+void SlabPool::MergeReusable(const StreamProgress* owner, const CapturePool* capture) {
+  const auto order = reusable_.find({owner, capture});
+  if (order == reusable_.end()) return;
+  const SizeOrder blocks = order->second;
+  for (const auto& [bytes, address] : blocks) {
+    // One that was merged into an earlier one is gone.
+    if (auto block = blocks_.find(address); block != blocks_.end()) {
+      Merge(block->second, /*also_reusable=*/true);
+    }
   }
 }
 

@@ -5,9 +5,10 @@
 //                                                device, options, std::move(source)));
 //   ASSIGN_OR_RETURN(StoragePtr block, pool->Allocate(bytes, stream.progress()));
 //
-// Rules of reuse are in memory.h. A block is the best fit among what may be handed out; neighbours
-// that may be handed out under the same conditions are merged. A request above the slab size gets a
-// slab of exactly its size. Slabs are kept when empty, until Trim or until the budget needs them.
+// Rules of reuse are in memory.h. A block is the best fit among what may be handed out; free
+// neighbours are merged, those that wait for one stream when it asks for more than one of them. A
+// request above the slab size gets a slab of exactly its size. Slabs are kept when empty, until
+// Trim or until the budget needs them.
 //
 //                allocate                last owner lets go
 //        kFree ------------> kLive ----------------------------+
@@ -147,7 +148,11 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
                  CapturePool* capture) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Moves a block that has no owner to the state that its outstanding uses ask for, and merges it.
   void Settle(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Merge(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Merges `block` with neighbours that may be handed out under the same conditions.
+  void Merge(Block& block, bool also_reusable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Merges what this stream may reuse, for a request that no single block of it fits.
+  void MergeReusable(const StreamProgress* owner, const CapturePool* capture)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddToOrder(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveFromOrder(Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CollectPassed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
