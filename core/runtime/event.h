@@ -7,6 +7,10 @@
 // An event can be recorded again at any time. A wait binds to the record that it saw when it was
 // enqueued; an event which was never recorded counts as complete. Dropping an event while waits on
 // it are pending is allowed. Thread-safe.
+//
+// A record made inside a capture stands for that capture only: streams that wait on it join the
+// capture, and once that has ended, waits and queries are FailedPrecondition until the event is
+// recorded again.
 #pragma once
 
 #include "absl/status/status.h"

@@ -15,6 +15,8 @@
 // began a capture it is forbidden, until EndCapture, to synchronise or query any stream or event,
 // and to allocate device or pinned memory other than on a stream of the capture: such a call
 // returns FailedPrecondition, invalidates the capture, and EndCapture then fails naming the call.
+// The same holds for waiting on an event that was recorded outside, and for launching a graph on a
+// stream of the capture. A capture ends on the thread that began it.
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,7 @@ TEST_P(EventTest, R11_AWaitOrdersTheWorkOfTwoStreams) {
   ASSERT_OK(producer->Record(*produced));
   ASSERT_OK(consumer->Wait(*produced));
   ASSERT_OK(Copy(*consumer, pinned, block));
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 16; ++i) {
     ASSERT_OK_AND_ASSIGN(const bool is_done, consumer->Query());
     EXPECT_FALSE(is_done);
   }
@@ -73,6 +73,7 @@ TEST_P(EventTest, R11_AWaitOrdersAnOverwriteAfterItsReader) {
   ASSERT_OK(reader->Record(*was_read));
   ASSERT_OK(writer->Wait(*was_read));
   ASSERT_OK(Fill(*writer, block, 2));
+  block->RecordUse(*writer);
   ASSERT_OK(reader->Synchronize());
   EXPECT_TRUE(HoldsOnly(pinned, 1));
 }
@@ -89,7 +90,7 @@ TEST_P(EventTest, R12_AWaitIsNotReleasedByALaterRecord) {
   ASSERT_OK(second->Record(*event));
   ASSERT_OK(event->Synchronize());
   ASSERT_OK(Fill(*waiting, pinned, 1));
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 16; ++i) {
     ASSERT_OK_AND_ASSIGN(const bool is_done, waiting->Query());
     EXPECT_FALSE(is_done);
   }
