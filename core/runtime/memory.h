@@ -11,7 +11,8 @@
 //     RecordUse) has finished what was enqueued there when the owner let go.
 // Pinned memory belongs to no stream: each stream that reads or writes it asynchronously is named
 // to RecordUse, and the block is handed out again once those have passed. Dropping an owner
-// therefore never blocks, and never frees what is in flight.
+// therefore never blocks, and never frees what is in flight. Inside a capture the same is to be
+// declared: a block that another stream of the capture uses is named to RecordUse too.
 #pragma once
 
 #include <cstddef>
