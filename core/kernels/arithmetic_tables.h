@@ -18,7 +18,7 @@ struct ArithmeticTables<math::IntegerArithmetic> {
   using A = math::IntegerArithmetic;
 
   static CIPHERD_HD A::Modulus Modulus(const ring::PrimeConstants& prime) {
-    return {prime.q, prime.barrett_high, prime.barrett_low};
+    return math::MakeProductModulus({prime.q, prime.barrett_high, prime.barrett_low});
   }
   // psi^bitrev(i).
   static CIPHERD_HD A::Factor ForwardRoot(const ring::PrimeConstants& prime, uint32_t i) {

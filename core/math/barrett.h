@@ -29,17 +29,17 @@ inline Barrett MakeBarrett(uint64_t q) {
 // Requires x < 2^128, that is any x. Returns x mod q in [0, q).
 CIPHERD_HD uint64_t Reduce128(uint128_t x, const Barrett& m) {
   // floor(x · reciprocal / 2^128) falls short of floor(x / q) by at most one, because
-  // x / q - x · reciprocal / 2^128 < x / 2^128 < 1. Only its low word matters: the remainder before
-  // the last correction is below 2q.
+  // x / q - x · reciprocal / 2^128 < x / 2^128 < 1; leaving the product of the low words out takes
+  // at most one more. Only the quotient's low word matters: the remainder is below 3q.
   const uint64_t low = LowWord(x);
   const uint64_t high = HighWord(x);
   const uint128_t middle_a = MultiplyWide(low, m.reciprocal_high);
   const uint128_t middle_b = MultiplyWide(high, m.reciprocal_low);
-  const uint128_t carry = static_cast<uint128_t>(LowWord(middle_a)) + LowWord(middle_b) +
-                          MultiplyHigh(low, m.reciprocal_low);
+  const uint64_t middle_low = LowWord(middle_a) + LowWord(middle_b);
+  const uint64_t carry = middle_low < LowWord(middle_a) ? 1 : 0;
   const uint64_t quotient =
-      high * m.reciprocal_high + HighWord(middle_a) + HighWord(middle_b) + HighWord(carry);
-  return ReduceOnce(low - quotient * m.q, m.q);
+      high * m.reciprocal_high + HighWord(middle_a) + HighWord(middle_b) + carry;
+  return ReduceOnce(ReduceOnce(low - quotient * m.q, 2 * m.q), m.q);
 }
 
 // Requires x < 2^64, that is any x. Returns x mod q in [0, q).

@@ -19,6 +19,7 @@
 #include "core/math/host_device.h"
 #include "core/math/modular.h"
 #include "core/math/mulhi.h"
+#include "core/math/product_modulus.h"
 #include "core/math/product_sum.h"
 #include "core/math/shoup.h"
 
@@ -28,7 +29,7 @@ struct IntegerArithmetic {
   static constexpr const char* kName = "integer";
 
   using Residue = uint64_t;
-  using Modulus = Barrett;
+  using Modulus = ProductModulus;
   struct Factor {
     uint64_t value;
     uint64_t shoup;
@@ -69,7 +70,7 @@ struct IntegerArithmetic {
   }
   static CIPHERD_HD Residue Negate(Residue a, const Modulus& m) { return NegateMod(a, m.q); }
   static CIPHERD_HD Residue Multiply(Residue a, Residue b, const Modulus& m) {
-    return MulMod(a, b, m);
+    return MulModProduct(a, b, m);
   }
   static CIPHERD_HD Residue MultiplyFactor(Residue a, const Factor& w, const Modulus& m) {
     return MulShoup(a, w.value, w.shoup, m.q);

@@ -1,4 +1,5 @@
-// Products of two 64-bit words. The only place where host and device code differ.
+// Products of two 64-bit words, and what else of one word has an instruction of its own. The only
+// place where host and device code differ.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,14 @@ CIPHERD_HD uint128_t MultiplyWide(uint64_t a, uint64_t b) {
 
 CIPHERD_HD uint64_t HighWord(uint128_t x) { return static_cast<uint64_t>(x >> 64); }
 CIPHERD_HD uint64_t LowWord(uint128_t x) { return static_cast<uint64_t>(x); }
+
+// Requires x > 0. Returns the number of bits of x, without leading zeros.
+CIPHERD_HD int BitLength(uint64_t x) {
+#if defined(__CUDA_ARCH__)
+  return 64 - __clzll(static_cast<long long>(x));
+#else
+  return 64 - __builtin_clzll(x);
+#endif
+}
 
 }  // namespace cipherd::math

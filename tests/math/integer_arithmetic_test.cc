@@ -34,7 +34,7 @@ A::Factor FactorOf(uint64_t w, const A::Modulus& m) {
 
 TEST(IntegerArithmetic, ForwardButterflyStaysBelowFourQ) {
   for (uint64_t q : kPrimes) {
-    const A::Modulus m = MakeBarrett(q);
+    const A::Modulus m = MakeProductModulus(MakeBarrett(q));
     for (uint64_t w : {uint64_t{1}, q / 3, q - 1}) {
       for (uint64_t x : Corners(q, 4)) {
         for (uint64_t y : Corners(q, 4)) {
@@ -53,7 +53,7 @@ TEST(IntegerArithmetic, ForwardButterflyStaysBelowFourQ) {
 
 TEST(IntegerArithmetic, InverseButterfliesStayBelowTwoQ) {
   for (uint64_t q : kPrimes) {
-    const A::Modulus m = MakeBarrett(q);
+    const A::Modulus m = MakeProductModulus(MakeBarrett(q));
     for (uint64_t w : {uint64_t{1}, q / 3, q - 1}) {
       const uint64_t v = q / 5;
       for (uint64_t x : Corners(q, 2)) {
@@ -79,7 +79,7 @@ TEST(IntegerArithmetic, InverseButterfliesStayBelowTwoQ) {
 
 TEST(IntegerArithmetic, SignedWordsReduceAtTheEndsOfTheirRange) {
   for (uint64_t q : kPrimes) {
-    const A::Modulus m = MakeBarrett(q);
+    const A::Modulus m = MakeProductModulus(MakeBarrett(q));
     const auto signed_q = static_cast<int64_t>(q);
     for (int64_t v : {INT64_MIN, INT64_MIN + 1, -signed_q - 1, -signed_q, 1 - signed_q, int64_t{-1},
                       int64_t{0}, int64_t{1}, signed_q - 1, signed_q, INT64_MAX}) {
@@ -92,7 +92,7 @@ TEST(IntegerArithmetic, SignedWordsReduceAtTheEndsOfTheirRange) {
 
 TEST(IntegerArithmetic, DifferencesAndProductsAreCanonical) {
   for (uint64_t q : kPrimes) {
-    const A::Modulus m = MakeBarrett(q);
+    const A::Modulus m = MakeProductModulus(MakeBarrett(q));
     for (uint64_t a : Corners(q, 1)) {
       for (uint64_t b : Corners(q, 1)) {
         EXPECT_EQ(A::Multiply(a, b, m), Residue(ToMpz(a) * ToMpz(b), q));

@@ -9,6 +9,7 @@
 #include "core/math/bit_reverse.h"
 #include "core/math/mulhi.h"
 #include "core/math/power.h"
+#include "core/math/product_modulus.h"
 #include "core/math/product_sum.h"
 #include "core/math/shoup.h"
 #include "gtest/gtest.h"
@@ -101,6 +102,37 @@ TEST(Barrett, ReducesNeighboursOfMultiples) {
     const uint128_t greatest = ~uint128_t{0};
     EXPECT_EQ(Reduce128(greatest - greatest % q, m), 0u);
     EXPECT_EQ(Reduce64(UINT64_MAX, m), UINT64_MAX % q);
+  }
+}
+
+TEST(ProductModulus, ReducesEverythingBelowFourSquares) {
+  std::mt19937_64 random(8);
+  for (uint64_t q : kModuli) {
+    const ProductModulus m = MakeProductModulus(MakeBarrett(q));
+    const uint128_t bound = MultiplyWide(2 * q, 2 * q);
+    std::vector<uint128_t> values = {0, 1, q - 1, q, bound - 1, bound - q, bound / 2, bound / 4};
+    for (int i = 0; i < 500; ++i) {
+      const uint128_t any = (static_cast<uint128_t>(random()) << 64 | random()) % bound;
+      const uint128_t multiple = any - any % q;
+      values.insert(values.end(), {any, multiple, multiple + q - 1});
+    }
+    for (uint128_t x : values) {
+      if (x < bound) {
+        ASSERT_EQ(ReduceProduct(x, m), Residue(ToMpz(x), q)) << q;
+      }
+    }
+    for (uint64_t a : EdgesAndSamples(2 * q, random)) {
+      for (uint64_t b : EdgesAndSamples(2 * q, random)) {
+        ASSERT_EQ(MulModProduct(a, b, m), Residue(ToMpz(a) * ToMpz(b), q)) << q;
+      }
+    }
+  }
+}
+
+TEST(MulHi, BitLengthCountsBits) {
+  for (int bits = 1; bits <= 64; ++bits) {
+    EXPECT_EQ(BitLength(uint64_t{1} << (bits - 1)), bits);
+    EXPECT_EQ(BitLength(~uint64_t{0} >> (64 - bits)), bits);
   }
 }
 
