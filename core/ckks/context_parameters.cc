@@ -125,9 +125,16 @@ uint32_t ContextParameters::RotationElement(int64_t step) const {
   return ring::RotationElement(step, galois_generator, log_n);
 }
 
-double ContextParameters::log_qp() const {
+double ContextParameters::log_q(int depth) const {
   double log = 0;
-  for (uint64_t q : q_primes) log += std::log2(static_cast<double>(q));
+  for (int id = dropped_count(depth); id < q_count(); ++id) {
+    log += std::log2(static_cast<double>(q_primes[id]));
+  }
+  return log;
+}
+
+double ContextParameters::log_qp() const {
+  double log = log_q(0);
   for (uint64_t p : p_primes) log += std::log2(static_cast<double>(p));
   return log;
 }

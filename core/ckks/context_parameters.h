@@ -51,6 +51,8 @@ struct ContextParameters {
   uint32_t RotationElement(int64_t step) const;
   // Galois element of the conjugation: 2N - 1.
   uint32_t ConjugationElement() const { return static_cast<uint32_t>(2 * ring_degree() - 1); }
+  // log2 of the product of the active Q primes at `depth`.
+  double log_q(int depth) const;
   // log2 of the product of all primes of Q and P.
   double log_qp() const;
 

@@ -42,14 +42,6 @@ uint64_t Residue(const ScaledInteger& x, const math::Barrett& m) {
   return x.mantissa < 0 ? math::NegateMod(residue, m.q) : residue;
 }
 
-double Log2OfModulus(const ContextParameters& parameters, int depth) {
-  double log = 0;
-  for (int64_t id : parameters.ActivePrimeIds(depth, false)) {
-    log += std::log2(static_cast<double>(parameters.q_primes[id]));
-  }
-  return log;
-}
-
 // Representatives in (-Q/2, Q/2), rounded to extended precision, of residues modulo several primes.
 class Reconstruction {
  public:
@@ -152,7 +144,7 @@ absl::StatusOr<Plaintext> Encoder::EncodeComplex(std::span<const Complex> slots,
     finite = finite && std::isfinite(x);
     largest = std::max(largest, std::fabs(x));
   }
-  const double log_bound = Log2OfModulus(parameters, depth) - 2;
+  const double log_bound = parameters.log_q(depth) - 2;
   if (!finite || std::log2(largest) > log_bound) {
     return absl::InvalidArgumentError(
         absl::StrCat("slots: expected scaled coefficients of at most 2^", log_bound,

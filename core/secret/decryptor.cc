@@ -18,14 +18,6 @@ namespace {
 // What the sampler's Gaussians stay below, in standard deviations.
 constexpr double kLargestDeviation = 8.6;
 
-double Log2OfModulus(const ckks::ContextParameters& parameters, int depth) {
-  double log = 0;
-  for (int64_t id : parameters.ActivePrimeIds(depth, /*with_p=*/false)) {
-    log += std::log2(static_cast<double>(parameters.q_primes[id]));
-  }
-  return log;
-}
-
 }  // namespace
 
 absl::Status FloodingOptions::Validate() const {
@@ -108,7 +100,7 @@ absl::StatusOr<ckks::Plaintext> Decryptor::DecryptForSharing(const ckks::Ciphert
   CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext message, Decrypt(ciphertext));
   const double sigma = flooding.StandardDeviation(parameters.ring_degree());
   const double log_largest = std::log2(kLargestDeviation * sigma);
-  const double log_bound = std::min(62.0, Log2OfModulus(parameters, message.depth) - 2);
+  const double log_bound = std::min(62.0, parameters.log_q(message.depth) - 2);
   if (!(log_largest <= log_bound)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "flooding: expected noise of at most 2^", log_bound, " at depth ", message.depth,
