@@ -195,7 +195,9 @@ TEST_P(GraphTest, R27_LivenessIgnoresTheGraphsOwnBlocksAndIsOffUnlessAsked) {
 TEST_P(GraphTest, R28_IndependentGraphsRunOnStreamsOfTheirOwn) {
   auto held = NewStream("held");
   auto free = NewStream("free");
-  const StoragePtr source = NewPinned(6);
+  const StoragePtr source = NewBlock(*free);
+  ASSERT_OK(Fill(*free, source, 6));
+  ASSERT_OK(free->Synchronize());
   const StoragePtr first = NewPinned(0);
   const StoragePtr second = NewPinned(0);
   auto first_graph = CaptureCopy(first, source);

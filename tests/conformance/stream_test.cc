@@ -67,8 +67,10 @@ TEST_P(StreamTest, R3_AStreamThatIsHeldDoesNotHoldAnother) {
   auto free = NewStream("free");
   const StoragePtr source = NewPinned(5);
   const StoragePtr destination = NewPinned(0);
+  const StoragePtr block = NewBlock(*free);
   StreamHold hold = HoldStream(*held);
-  ASSERT_OK(Copy(*free, destination, source));
+  ASSERT_OK(Copy(*free, block, source));
+  ASSERT_OK(Copy(*free, destination, block));
   ASSERT_OK(free->Synchronize());
   EXPECT_TRUE(HoldsOnly(destination, 5));
 }

@@ -79,8 +79,9 @@ absl::StatusOr<std::vector<T>> Download(const void* source, size_t count, runtim
 // Keeps what is enqueued on a stream after HoldStream from running until Release (or destruction),
 // so that an ordering fault shows every time. Declare it after the stream. While a stream is held,
 // a blocking call that needs its later work blocks, also on the puppet, until another thread
-// releases; on CUDA, host functions of every stream may queue behind the hold, and copies from
-// pageable memory may block: use pinned memory, and release holds in any order but hold few.
+// releases. On CUDA the hold is a host function: host functions of every stream, and with them
+// fills of pinned memory and copies between pinned blocks, may queue behind it, so that what goes
+// on beside a hold touches device memory; copies from pageable memory may block.
 class StreamHold {
  public:
   StreamHold() = default;

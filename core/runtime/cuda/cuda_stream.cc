@@ -1,5 +1,7 @@
 #include "core/runtime/cuda/cuda_stream.h"
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/runtime/transfer_checks.h"
@@ -77,6 +79,10 @@ absl::Status CudaStream::CopyAsync(void* destination, const void* source, size_t
     CIPHERD_RETURN_IF_ERROR(capture_->CheckTransferSide("Stream::CopyAsync", source, bytes));
     CIPHERD_RETURN_IF_ERROR(capture_->CheckTransferSide("Stream::CopyAsync", destination, bytes));
   }
+  if (IsPinned(destination) && IsPinned(source)) {
+    // cudaMemcpyAsync between two sides of host memory makes the caller wait for the stream.
+    return LaunchHost([destination, source, bytes] { std::memcpy(destination, source, bytes); });
+  }
   AddCapturedWork();
   const ScopedDevice device(context_.ordinal());
   return CheckCall(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream_),
@@ -89,6 +95,10 @@ absl::Status CudaStream::FillAsync(void* destination, uint8_t value, size_t byte
   CIPHERD_RETURN_IF_ERROR(CheckFillArguments(context_.pools(), destination, bytes));
   if (capture_ != nullptr) {
     CIPHERD_RETURN_IF_ERROR(capture_->CheckTransferSide("Stream::FillAsync", destination, bytes));
+  }
+  if (IsPinned(destination)) {
+    // cudaMemsetAsync is for device memory.
+    return LaunchHost([destination, value, bytes] { std::memset(destination, value, bytes); });
   }
   AddCapturedWork();
   const ScopedDevice device(context_.ordinal());
@@ -251,6 +261,10 @@ cudaError_t CudaStream::EndNativeCapture(cudaGraph_t* graph) {
 absl::Status CudaStream::DeclareAccess(std::span<const MemoryAccess> accesses) {
   if (capture_ == nullptr) return absl::OkStatus();
   return capture_->CheckAccesses(accesses);
+}
+
+bool CudaStream::IsPinned(const void* address) const {
+  return context_.pools().pinned->Locate(address, 1).kind != SlabPool::Location::Kind::kOutside;
 }
 
 void CudaStream::AddCapturedWork() {

@@ -80,6 +80,8 @@ class CudaStream final : public Stream {
 
   CudaStream(CudaContext& context, std::string_view name, cudaStream_t stream);
 
+  // Whether `address` is in pinned memory of this device.
+  bool IsPinned(const void* address) const;
   absl::Status WaitOnCaptured(const CudaEvent& event, const CudaEvent::CapturedRecord& record);
   // Ends CUDA's side of the capture. Every stream leaves it, whether it has rejoined or not.
   cudaError_t EndNativeCapture(cudaGraph_t* graph);
