@@ -22,7 +22,7 @@ class CaptureTest : public DeviceTest {
   void ExpectInvalidates(std::string_view name, const std::function<absl::Status()>& call) {
     SCOPED_TRACE(std::string(name));
     const auto names_call = HasSubstr(std::string(name));
-    ASSERT_OK(stream_->BeginCapture(true));
+    ASSERT_OK(stream_->BeginCapture(check_liveness_));
     ASSERT_OK(Fill(*stream_, block_, 1));
     EXPECT_THAT(call(), StatusIs(kPrecondition, names_call));
     ASSERT_OK(Fill(*stream_, block_, 2));
@@ -33,6 +33,7 @@ class CaptureTest : public DeviceTest {
     EXPECT_OK(device_->health());
   }
 
+  bool check_liveness_ = true;
   std::unique_ptr<Stream> stream_;
   StoragePtr block_;
 };
@@ -62,12 +63,15 @@ TEST_P(CaptureTest, R30_AllocatingOutsideThePoolOfTheCaptureInvalidates) {
 
 TEST_P(CaptureTest, R31_PageableMemoryInACopyInvalidates) {
   std::vector<uint8_t> pageable(kBlockBytes);
-  ExpectInvalidates("Stream::CopyAsync", [&] {
-    return stream_->CopyAsync(block_->data(), pageable.data(), kBlockBytes);
-  });
-  ExpectInvalidates("Stream::CopyAsync", [&] {
-    return stream_->CopyAsync(pageable.data(), block_->data(), kBlockBytes);
-  });
+  for (bool check_liveness : {false, true}) {
+    check_liveness_ = check_liveness;
+    ExpectInvalidates("Stream::CopyAsync", [&] {
+      return stream_->CopyAsync(block_->data(), pageable.data(), kBlockBytes);
+    });
+    ExpectInvalidates("Stream::CopyAsync", [&] {
+      return stream_->CopyAsync(pageable.data(), block_->data(), kBlockBytes);
+    });
+  }
 }
 
 TEST_P(CaptureTest, R32_WaitingForWorkOutsideTheCaptureInvalidates) {
