@@ -1,17 +1,17 @@
 #include "core/ckks/host_ring.h"
 
+#include "core/kernels/arithmetic_tables.h"
 #include "core/kernels/entry_body.h"
 #include "core/kernels/host/limb_ntt.h"
 #include "core/math/integer_arithmetic.h"
-#include "core/ring/rns_basis.h"
 
 namespace cipherd::ckks {
 namespace {
 
 using A = math::IntegerArithmetic;
 
-const A::Modulus& ModulusOf(const Context& context, int64_t prime_id) {
-  return context.basis().modulus(static_cast<int>(prime_id));
+A::Modulus ModulusOf(const Context& context, int64_t prime_id) {
+  return kernels::ArithmeticTables<A>::Modulus(context.ring().primes[prime_id]);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void LiftSignedOnHost(const Context& context, int64_t prime_id, std::span<const 
 
 void LiftSignedOnHost(const Context& context, int64_t prime_id, std::span<const int64_t> in,
                       std::span<uint64_t> out) {
-  const A::Modulus& m = ModulusOf(context, prime_id);
+  const A::Modulus m = ModulusOf(context, prime_id);
   for (size_t i = 0; i < in.size(); ++i) out[i] = A::ToWord(A::FromSigned(in[i], m));
 }
 
@@ -53,7 +53,8 @@ void MultiplySubtractOnHost(const Context& context, int64_t prime_id, std::span<
                             std::span<const uint64_t> b, std::span<uint64_t> sum) {
   const A::Modulus m = ModulusOf(context, prime_id);
   for (size_t i = 0; i < a.size(); ++i)
-    sum[i] = math::SubMod(sum[i], math::MulMod(a[i], b[i], m), m.q);
+    sum[i] = A::ToWord(
+        A::Subtract(A::FromWord(sum[i]), A::Multiply(A::FromWord(a[i]), A::FromWord(b[i]), m), m));
 }
 
 void AddOnHost(const Context& context, int64_t prime_id, std::span<const uint64_t> a,

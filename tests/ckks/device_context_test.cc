@@ -109,6 +109,9 @@ TEST(DeviceContextTest, TablesLiveInOneBlockOfTheDevice) {
     ASSERT_OK_AND_ASSIGN(const testing::MemoryFigures before, testing::MemoryFiguresOf(*device));
     {
       ASSERT_OK_AND_ASSIGN(const auto tables, DeviceContext::Create(context, *device, *stream));
+      // The upload is done: its source is gone.
+      ASSERT_OK_AND_ASSIGN(const bool idle, stream->Query());
+      EXPECT_TRUE(idle);
       ASSERT_OK_AND_ASSIGN(const testing::MemoryFigures with, testing::MemoryFiguresOf(*device));
       EXPECT_GE(with.device_allocated_bytes - before.device_allocated_bytes, tables->table_bytes());
       // The rows on the device are the host's, but for the addresses.

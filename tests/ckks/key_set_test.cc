@@ -35,7 +35,12 @@ TEST_P(KeySetTest, TablesHoldAddressesInTheOrderOfTheLayout) {
     EXPECT_EQ(addresses[slot],
               reinterpret_cast<uint64_t>(party->keys.at(layout.ids()[slot]).data.data()));
   }
-  ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> table, party->Words(party->table.addresses));
+  ASSERT_OK_AND_ASSIGN(const ckks::KeyTable made,
+                       MakeKeyTable(layout, party->keys, *party->stream));
+  // The copy is done: its source is gone.
+  ASSERT_OK_AND_ASSIGN(const bool idle, party->stream->Query());
+  EXPECT_TRUE(idle);
+  ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> table, party->Words(made.addresses));
   EXPECT_EQ(table, addresses);
   // A table of part of the keys, and of none.
   ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> one,
