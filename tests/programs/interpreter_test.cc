@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace {
 
 using ::cipherd::testing::StatusIs;
 using execution::CudaGraphProgram;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using Kind = OperationKind;
 
@@ -221,6 +223,35 @@ TEST_P(InterpreterTest, AnotherTableBindsAnotherTenantsKeysToTheSameGraph) {
   const auto plain = EvaluatePlain(program_->spec, *program_->constants, inputs);
   EXPECT_GT(MaxDifference(decrypted.at("turned"), plain.at("turned")), 1);
   EXPECT_LT(MaxDifference(decrypted.at("sum"), plain.at("sum")), kTolerance);
+}
+
+// Both block until work on any stream can read what they made.
+TEST_P(InterpreterTest, ExamplesAndPlaceholderAreReadableFromAnotherStream) {
+  ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
+  ASSERT_OK_AND_ASSIGN(const auto other, device_->CreateStream("other"));
+  // What the allocator gives out is not zero by chance.
+  {
+    ASSERT_OK_AND_ASSIGN(const value::Tensor dirt,
+                         value::Tensor::AllocateOn(*stream_, value::DType::kUint64, {1 << 15}));
+    ASSERT_OK(stream_->FillAsync(dirt.data(), 0xab, dirt.bytes()));
+  }
+  ASSERT_OK_AND_ASSIGN(const auto placeholder, PlaceholderKey::Make(*device_context_, *stream_));
+  ASSERT_OK_AND_ASSIGN(
+      const auto key_words,
+      cipherd::testing::Download<uint64_t>(reinterpret_cast<const void*>(placeholder->address()),
+                                           placeholder->bytes() / 8, *other));
+  EXPECT_EQ(key_words.size(), 2u * 2 * 6 * 256);
+  EXPECT_THAT(key_words, Each(0));
+
+  ASSERT_OK_AND_ASSIGN(const auto examples, interpreter_->ExampleInputs(*placeholder, *stream_));
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_OK_AND_ASSIGN(const value::Tensor zero,
+                         ToHost(*examples[i].exact_value().FindTensor("data"), *other));
+    EXPECT_THAT(std::span(zero.data_as<uint64_t>(), zero.element_count()), Each(0)) << i;
+  }
+  ASSERT_OK_AND_ASSIGN(const value::Tensor table, ToHost(examples[3].tensor(), *other));
+  EXPECT_THAT(std::span(table.data_as<uint64_t>(), table.element_count()),
+              Each(placeholder->address()));
 }
 
 TEST_P(InterpreterTest, EdgesAreFreedAfterTheirLastReader) {
