@@ -229,12 +229,14 @@ absl::StatusOr<std::unique_ptr<Graph>> CudaStream::EndCapture() {
     capture->Invalidate(Describe(result, "cudaStreamEndCapture"));
   }
   CapturedMemory memory;
-  absl::StatusOr<std::unique_ptr<Graph>> executable = capture->End(memory);
-  if (executable.status().ok()) {
+  const absl::Status ended = capture->End(memory);
+  absl::StatusOr<std::unique_ptr<Graph>> executable = absl::UnknownError("not instantiated");
+  if (ended.ok()) {
     executable = CudaGraph::Instantiate(context_, graph, std::move(memory),
                                         std::move(capture->host_functions));
   }
   if (graph != nullptr) CheckCleanup(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  if (!ended.ok()) return ended;
   return executable;
 }
 
