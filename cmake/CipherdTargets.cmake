@@ -3,7 +3,7 @@
 add_library(cipherd_options INTERFACE)
 target_include_directories(cipherd_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(cipherd_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-parameter>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-unused-parameter;-Wno-missing-field-initializers>)
 if(CIPHERD_SANITIZE)
   target_compile_options(cipherd_options INTERFACE
     -fsanitize=${CIPHERD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
