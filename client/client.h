@@ -1,7 +1,7 @@
 // A connection to a daemon: its calls, with everything that comes back checked.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect({.target =
-//   "127.0.0.1:50051"})); ASSIGN_OR_RETURN(ProgramPtr program, client->GetProgram("fashion_mlp"));
+//   "127.0.0.1:7480"})); ASSIGN_OR_RETURN(ProgramPtr program, client->GetProgram("fashion_mlp"));
 //
 // Applications that have vectors and want vectors use Session (session.h); this is the layer below,
 // in values and keys. No function here takes a secret key.

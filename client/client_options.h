@@ -23,7 +23,7 @@ struct TlsOptions {
 };
 
 struct ClientOptions {
-  // "host:port", "127.0.0.1:50051", "unix:/run/cipherd.sock"
+  // "host:port", "127.0.0.1:7480", "unix:/run/cipherd.sock"
   std::string target;
   // Absent: plain text. Ciphertexts need no secrecy, but without TLS anyone on the way can exchange
   // them, and the token below is readable; so plain text is refused unless the target is this

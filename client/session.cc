@@ -60,20 +60,25 @@ absl::Status Session::DropKeys(const CallOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NamedVectors> Session::Evaluate(const NamedVectors& inputs,
-                                               const CallOptions& options) const {
+absl::StatusOr<EvaluationResult> Session::EvaluateEncrypted(value::ValueTree inputs,
+                                                            const CallOptions& options) const {
   if (key_set_id_.empty()) {
     return absl::FailedPreconditionError("session: upload the keys before an evaluation");
   }
+  return client_.Evaluate({.program = program_,
+                           .key_set_id = key_set_id_,
+                           .request_id = "",
+                           .inputs = std::move(inputs)},
+                          options);
+}
+
+absl::StatusOr<NamedVectors> Session::Evaluate(const NamedVectors& inputs,
+                                               const CallOptions& options) const {
   // A generator of its own for each call: calls may run at once.
   CIPHERD_ASSIGN_OR_RETURN(secret::Random random, secret::Random::FromOsEntropy());
   CIPHERD_ASSIGN_OR_RETURN(value::ValueTree encrypted, cipher_.EncryptInputs(inputs, random));
   CIPHERD_ASSIGN_OR_RETURN(const EvaluationResult result,
-                           client_.Evaluate({.program = program_,
-                                             .key_set_id = key_set_id_,
-                                             .request_id = "",
-                                             .inputs = std::move(encrypted)},
-                                            options));
+                           EvaluateEncrypted(std::move(encrypted), options));
   size_t item_count = 0;
   for (const auto& [name, items] : inputs) item_count = std::max(item_count, items.size());
   return cipher_.DecryptOutputs(result.outputs, static_cast<int64_t>(item_count));

@@ -1,6 +1,6 @@
 // One program, one secret key: vectors in, vectors out.
 //
-//   ASSIGN_OR_RETURN(auto client, Client::Connect({.target = "127.0.0.1:50051"}));
+//   ASSIGN_OR_RETURN(auto client, Client::Connect({.target = "127.0.0.1:7480"}));
 //   ASSIGN_OR_RETURN(auto session, Session::Create(*client, "fashion_mlp"));
 //   RETURN_IF_ERROR(session->UploadKeys());
 //   ASSIGN_OR_RETURN(NamedVectors outputs, session->Evaluate({{"x", images}}));
@@ -53,6 +53,10 @@ class Session {
   void set_key_set_id(std::string key_set_id) { key_set_id_ = std::move(key_set_id); }
   // Bytes of the messages of the last UploadKeys.
   uint64_t key_bytes_sent() const { return key_bytes_sent_; }
+
+  // Sends what cipher() encrypted, and returns what it decrypts.
+  absl::StatusOr<EvaluationResult> EvaluateEncrypted(value::ValueTree inputs,
+                                                     const CallOptions& options = {}) const;
 
   // Encrypts, evaluates, decrypts. Outputs have as many items as the input with the most, where
   // their layout has places for them.

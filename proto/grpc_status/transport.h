@@ -17,12 +17,13 @@ namespace cipherd::transport {
 // unanswered ping.
 inline constexpr absl::Duration kKeepaliveInterval = absl::Seconds(30);
 inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
-// The daemon allows pings this often, and without limit while it sends nothing
-// (GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, GRPC_ARG_HTTP2_MAX_PING_STRIKES 0).
+// The daemon's own default for the least time between pings that it allows while it sends nothing
+// (cipherd --min-client-ping-interval) must stay below kKeepaliveInterval; it is this.
 inline constexpr absl::Duration kMinPingInterval = absl::Seconds(10);
+static_assert(kMinPingInterval < kKeepaliveInterval);
 
 // Room in a message for everything but its payload bytes: descriptions, headers.
-inline constexpr uint64_t kMessageOverheadBytes = uint64_t{256} << 10;
+inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
 // The largest message that a side with these limits sends or receives
 // (GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH).

@@ -1,0 +1,73 @@
+// Reads a file of cipherctl, as FileWriter wrote it.
+//
+//   ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path, files::FileHeader::kValues));
+//   ... file.header().values() ...
+//   RETURN_IF_ERROR(file.ReadBytes(buffer));
+//   RETURN_IF_ERROR(file.Finish());
+//
+// What was read must not be used before Finish has found the hash right. InvalidArgument, naming
+// the path, for what is no such file, holds something else, ends early or is damaged. Move-only;
+// used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/files/files.pb.h"
+#include "core/base/sha256.h"
+
+namespace cipherd::client {
+
+class FileReader {
+ public:
+  // A look at the open file before anything is read.
+  using Inspect = std::function<absl::Status(int fd)>;
+
+  static absl::StatusOr<FileReader> Open(const std::string& path,
+                                         files::FileHeader::ContentCase content,
+                                         const Inspect& inspect = nullptr);
+
+  const files::FileHeader& header() const { return header_; }
+  // Bytes between here and the hash.
+  uint64_t remaining_bytes() const { return remaining_bytes_; }
+
+  absl::Status ReadBytes(std::span<uint8_t> bytes);
+  absl::Status ReadMessage(google::protobuf::MessageLite* message);
+  // Checks that nothing is left, and the hash.
+  absl::Status Finish();
+
+ private:
+  class Fd {
+   public:
+    explicit Fd(int fd) : fd_(fd) {}
+    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd& operator=(Fd&& other) noexcept {
+      std::swap(fd_, other.fd_);
+      return *this;
+    }
+    ~Fd();
+    int get() const { return fd_; }
+
+   private:
+    int fd_;
+  };
+
+  FileReader(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  absl::Status ReadHeader(files::FileHeader::ContentCase content);
+  absl::Status ReadRaw(std::span<uint8_t> bytes);
+  absl::Status Damaged(std::string_view what) const;
+
+  std::string path_;
+  Fd fd_;
+  files::FileHeader header_;
+  base::Sha256 hash_;
+  uint64_t remaining_bytes_ = 0;
+};
+
+}  // namespace cipherd::client

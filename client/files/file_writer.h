@@ -1,0 +1,49 @@
+// Writes a file of cipherctl: magic, header, payload, hash (FILES.md).
+//
+//   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
+//   RETURN_IF_ERROR(file.WriteBytes(payload));
+//   RETURN_IF_ERROR(std::move(file).Commit(AtomicFile::Existing::kReplace));
+//
+// Move-only; nothing appears under the name before Commit. Used by one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/files/atomic_file.h"
+#include "client/files/files.pb.h"
+#include "core/base/sha256.h"
+#include "proto/codec/payload_source.h"
+
+namespace cipherd::client {
+
+// The eight bytes that every file starts with; the last is the version.
+inline constexpr uint8_t kFileMagic[8] = {'C', 'I', 'P', 'H', 'E', 'R', 'D', 1};
+inline constexpr uint64_t kMaxFileMessageBytes = uint64_t{16} << 20;
+
+class FileWriter {
+ public:
+  static absl::StatusOr<FileWriter> Create(std::string path, mode_t mode,
+                                           const files::FileHeader& header);
+
+  absl::Status WriteBytes(std::span<const uint8_t> bytes);
+  // Four bytes of length, then the message. InvalidArgument above 16 MiB.
+  absl::Status WriteMessage(const google::protobuf::MessageLite& message);
+  absl::Status WritePayload(codec::PayloadSource payload);
+
+  absl::Status Commit(AtomicFile::Existing existing) &&;
+
+ private:
+  explicit FileWriter(AtomicFile file) : file_(std::move(file)) {}
+
+  AtomicFile file_;
+  base::Sha256 hash_;
+};
+
+}  // namespace cipherd::client

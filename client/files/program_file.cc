@@ -1,0 +1,24 @@
+#include "client/files/program_file.h"
+
+#include <utility>
+
+#include "client/files/file_reader.h"
+#include "client/files/file_writer.h"
+#include "core/base/status_macros.h"
+
+namespace cipherd::client {
+
+absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program) {
+  files::FileHeader header;
+  *header.mutable_program() = program;
+  CIPHERD_ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
+  return std::move(file).Commit(AtomicFile::Existing::kReplace);
+}
+
+absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy) {
+  CIPHERD_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path, files::FileHeader::kProgram));
+  CIPHERD_RETURN_IF_ERROR(file.Finish());
+  return ProgramDescription::FromMessage(file.header().program(), policy);
+}
+
+}  // namespace cipherd::client

@@ -1,0 +1,18 @@
+// What the daemon said of a program, on disk: encrypting and decrypting then need no connection.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cipherd/v1/evaluation.pb.h"
+#include "client/program_description.h"
+
+namespace cipherd::client {
+
+absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program);
+
+// Errors of ProgramDescription::FromMessage too.
+absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy);
+
+}  // namespace cipherd::client
