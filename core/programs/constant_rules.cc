@@ -64,7 +64,7 @@ absl::StatusOr<const value::Tensor*> CheckNumbers(const Operation& operation,
   if (!std::isfinite(largest)) {
     return Refuse("constant '", name, "': expected finite numbers, got ", largest);
   }
-  const double log_bound = LogModulus(inference.parameters, depth) - 2;
+  const double log_bound = inference.parameters.log_q(depth) - 2;
   if (largest > 0 && std::log2(largest) + std::log2(scale) > log_bound) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "constant '%s': expected magnitudes up to 2^%.2f at scale %s and depth %d, got %g", name,

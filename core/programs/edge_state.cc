@@ -18,20 +18,12 @@ std::string EdgeText(std::string_view name, const EdgeState& state) {
                          state.depth);
 }
 
-double LogModulus(const ckks::ContextParameters& parameters, int depth) {
-  double log = 0;
-  for (int id = parameters.dropped_count(depth); id < parameters.q_count(); ++id) {
-    log += std::log2(static_cast<double>(parameters.q_primes[id]));
-  }
-  return log;
-}
-
 absl::Status CheckScale(const ckks::ContextParameters& parameters, double scale, int depth) {
   if (!std::isfinite(scale) || scale < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("scale: expected at least 1, got ", scale, " at depth ", depth));
   }
-  const double log_modulus = LogModulus(parameters, depth);
+  const double log_modulus = parameters.log_q(depth);
   if (std::log2(scale) >= log_modulus - 1) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "scale: expected below half of the modulus, 2^%.2f at depth %d, got %s; rescale earlier",

@@ -27,9 +27,6 @@ std::string ScaleText(double scale);
 // "'h' 2^45 at depth 1".
 std::string EdgeText(std::string_view name, const EdgeState& state);
 
-// log2 of the product of the primes of Q that are active at `depth`.
-double LogModulus(const ckks::ContextParameters& parameters, int depth);
-
 // InvalidArgument unless 1 <= scale < Q/2 at the depth: a message of 1 survives neither below nor
 // above.
 absl::Status CheckScale(const ckks::ContextParameters& parameters, double scale, int depth);

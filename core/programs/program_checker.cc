@@ -138,8 +138,7 @@ class Checker {
       return Refuse("magnitude_bound: expected a finite number, 0 where it is not stated, got ",
                     output.magnitude_bound);
     }
-    const double log_room =
-        internal::LogModulus(spec_.context, state.depth) - 1 - std::log2(state.scale);
+    const double log_room = spec_.context.log_q(state.depth) - 1 - std::log2(state.scale);
     if (output.magnitude_bound > 0 && std::log2(output.magnitude_bound) >= log_room) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "magnitude_bound: expected below 2^%.2f, which the modulus holds of %s, got %g; rescale "
