@@ -234,6 +234,7 @@ TEST_P(InterpreterTest, ExamplesAndPlaceholderAreReadableFromAnotherStream) {
     ASSERT_OK_AND_ASSIGN(const value::Tensor dirt,
                          value::Tensor::AllocateOn(*stream_, value::DType::kUint64, {1 << 15}));
     ASSERT_OK(stream_->FillAsync(dirt.data(), 0xab, dirt.bytes()));
+    ASSERT_OK(stream_->Synchronize());
   }
   ASSERT_OK_AND_ASSIGN(const auto placeholder, PlaceholderKey::Make(*device_context_, *stream_));
   ASSERT_OK_AND_ASSIGN(
