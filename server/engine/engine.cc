@@ -137,12 +137,9 @@ RequestPtr Engine::Open(RequestHead head) {
 
 absl::Status Engine::Admit(Request& request) {
   CIPHERD_RETURN_IF_ERROR(request.CheckAlive());
-  {
-    absl::MutexLock lock(&mu_);
-    if (is_draining_) {
-      return WithReason(absl::UnavailableError("the daemon is draining"),
-                        FailureReason::kUnavailable);
-    }
+  if (is_draining()) {
+    return WithReason(absl::UnavailableError("the daemon is draining"),
+                      FailureReason::kUnavailable);
   }
   const RequestHead& head = request.head();
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<ServedProgram> program, FindProgram(head.program));
@@ -187,6 +184,11 @@ bool Engine::Drain(absl::Duration timeout) {
   scheduler_->Close(WithReason(absl::UnavailableError("the daemon is shutting down"),
                                FailureReason::kUnavailable));
   return ledger_.in_flight() == 0;
+}
+
+bool Engine::is_draining() const {
+  absl::MutexLock lock(&mu_);
+  return is_draining_;
 }
 
 absl::Status Engine::Stop() {

@@ -94,6 +94,7 @@ class Engine {
   std::vector<std::shared_ptr<ServedProgram>> programs() const ABSL_LOCKS_EXCLUDED(mu_);
 
   KeyStore& keys() { return *key_store_; }
+  const KeyStore& keys() const { return *key_store_; }
 
   // Enters a request in the ledger, under its program's name, or "unknown" for one that is not
   // here.
@@ -113,6 +114,7 @@ class Engine {
   // Admits nothing more, and waits until every request has ended or `timeout` has passed; then ends
   // what is still queued with UNAVAILABLE. False where requests are in flight after that.
   bool Drain(absl::Duration timeout);
+  bool is_draining() const ABSL_LOCKS_EXCLUDED(mu_);
   // Drains without patience, stops the workers and closes the pools. FailedPrecondition naming what
   // leaked. Idempotent.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mu_);

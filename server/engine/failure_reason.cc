@@ -26,4 +26,9 @@ FailureReason ReasonOf(const absl::Status& status) {
   return static_cast<FailureReason>(static_cast<uint8_t>((*payload)[0]));
 }
 
+absl::Status WithoutReason(absl::Status status) {
+  status.ErasePayload(kPayloadUrl);
+  return status;
+}
+
 }  // namespace cipherd::engine

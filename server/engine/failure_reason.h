@@ -16,13 +16,12 @@ namespace cipherd::engine {
 enum class FailureReason : uint8_t {
   kUnspecified,
   kUnknownProgram,
-  kUnknownKeySet,      // not here, or not the caller's: upload it
-  kMissingKey,         // the key set lacks a key that the program reads
-  kWrongContext,       // the key set belongs to another context
-  kSignatureMismatch,  // depth, scale, shape or structure is not what the program takes
-  kLimitExceeded,      // a stated limit; trying again does not help
-  kOverloaded,         // queue or memory is full: try again after a while
-  kUnavailable,        // draining, not ready, or the device failed: try another or later
+  kUnknownKeySet,  // not here, or not the caller's: upload it
+  kMissingKey,     // the key set lacks a key that the program reads
+  kWrongContext,   // the key set belongs to another context
+  kLimitExceeded,  // a stated limit; trying again does not help
+  kOverloaded,     // queue or memory is full: try again after a while
+  kUnavailable,    // draining, not ready, or the device failed: try another or later
 };
 
 // `status` with `reason`; an OK status stays as it is.
@@ -30,5 +29,7 @@ absl::Status WithReason(absl::Status status, FailureReason reason);
 
 // The reason of `status`, kUnspecified where it has none.
 FailureReason ReasonOf(const absl::Status& status);
+// `status` as it was before WithReason.
+absl::Status WithoutReason(absl::Status status);
 
 }  // namespace cipherd::engine

@@ -8,6 +8,7 @@
 #include "core/ckks/ciphertext.h"
 #include "core/ckks/device_context.h"
 #include "core/programs/interpreter.h"
+#include "core/programs/placeholder_key.h"
 
 namespace cipherd::engine {
 namespace {
@@ -30,23 +31,21 @@ class ResidueSequence {
   uint64_t state_;
 };
 
-// Writes residues below the primes of `prime_ids` into `target`, [.., limb, coefficient] on a
-// device. Blocks.
-absl::Status FillWithResidues(const value::Tensor& target, const std::vector<int64_t>& prime_ids,
+// Writes rows of residues, the i-th below the prime prime_ids[i mod size], over `bytes` bytes of
+// device memory. Blocks.
+absl::Status FillWithResidues(void* target, int64_t bytes, const std::vector<int64_t>& prime_ids,
                               const ckks::Context& context, uint64_t seed,
                               runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(const value::Tensor host,
-                           value::Tensor::AllocateHost(target.dtype(), target.shape()));
   const int64_t degree = context.parameters().ring_degree();
-  const int64_t row_count = host.element_count() / degree;
+  const int64_t row_count = bytes / (degree * static_cast<int64_t>(sizeof(uint64_t)));
   ResidueSequence residues(seed);
-  uint64_t* out = host.data_as<uint64_t>();
+  std::vector<uint64_t> words;
+  words.reserve(row_count * degree);
   for (int64_t row = 0; row < row_count; ++row) {
     const uint64_t q = context.prime(prime_ids[row % prime_ids.size()]);
-    for (int64_t i = 0; i < degree; ++i) *out++ = residues.Next(q);
+    for (int64_t i = 0; i < degree; ++i) words.push_back(residues.Next(q));
   }
-  CIPHERD_RETURN_IF_ERROR(
-      stream.CopyAsync(target.data(), host.data(), static_cast<size_t>(host.bytes())));
+  CIPHERD_RETURN_IF_ERROR(stream.CopyAsync(target, words.data(), static_cast<size_t>(bytes)));
   return stream.Synchronize();
 }
 
@@ -108,23 +107,20 @@ absl::StatusOr<ProgramBinding> InterpretedProgram::Bind(runtime::Device& device,
                            programs::Interpreter::Make(checked_, *device_context, stream));
 
   ProgramBinding binding;
-  // One block stands for every key.
-  CIPHERD_ASSIGN_OR_RETURN(
-      value::Tensor key, value::Tensor::AllocateOn(stream, value::DType::kUint64,
-                                                   {static_cast<int64_t>(parameters.digits.size()),
-                                                    2, parameters.q_count() + parameters.p_count(),
-                                                    parameters.ring_degree()}));
-  CIPHERD_RETURN_IF_ERROR(FillWithResidues(key, parameters.ActivePrimeIds(0, /*with_p=*/true),
-                                           context, /*seed=*/1, stream));
-  const std::vector<uint64_t> addresses(checked_->keys.size(),
-                                        reinterpret_cast<uint64_t>(key.data()));
-  CIPHERD_ASSIGN_OR_RETURN(binding.example_inputs, interpreter->ExampleInputs(addresses, stream));
+  // One key stands for all of them.
+  CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<const programs::PlaceholderKey> key,
+                           programs::PlaceholderKey::Make(*device_context, stream));
+  CIPHERD_RETURN_IF_ERROR(FillWithResidues(reinterpret_cast<void*>(key->address()), key->bytes(),
+                                           parameters.ActivePrimeIds(0, /*with_p=*/true), context,
+                                           /*seed=*/1, stream));
+  CIPHERD_ASSIGN_OR_RETURN(binding.example_inputs, interpreter->ExampleInputs(*key, stream));
   for (size_t i = 0; i + 1 < binding.example_inputs.size(); ++i) {
     const value::ExactValue& input = binding.example_inputs[i].exact_value();
-    CIPHERD_RETURN_IF_ERROR(FillWithResidues(*input.FindTensor("data"), *input.metadata.prime_ids,
+    const value::Tensor& data = *input.FindTensor("data");
+    CIPHERD_RETURN_IF_ERROR(FillWithResidues(data.data(), data.bytes(), *input.metadata.prime_ids,
                                              context, /*seed=*/2 + i, stream));
   }
-  binding.example_keys.push_back(std::move(key));
+  binding.example_keys = key;
   binding.function = [device_context, interpreter](std::span<const value::ValueTree> inputs,
                                                    runtime::Stream& on) {
     return (*interpreter)(inputs, on);

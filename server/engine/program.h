@@ -50,10 +50,10 @@ struct ProgramBinding {
   // key in the order of ProgramInfo::keys; returns a tuple of the outputs. Owns what it binds.
   execution::ProgramFunction function;
   // Lawful arguments on the device with payload that makes a difference: for warm-up, capture and
-  // the first verified replay. The key table among them holds addresses of `example_keys`.
+  // the first verified replay. The key table among them points into `example_keys`.
   std::vector<value::ValueTree> example_inputs;
-  // What the example's key table points to.
-  std::vector<value::Tensor> example_keys;
+  // Keeps what the example's key table points to.
+  std::shared_ptr<const void> example_keys;
 };
 
 // Immutable and thread-safe.

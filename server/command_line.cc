@@ -1,0 +1,128 @@
+#include "server/command_line.h"
+
+#include <cstdint>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "server/version.h"
+
+namespace cipherd::server {
+namespace {
+
+// A duration flag in seconds.
+void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& target,
+                const std::string& help) {
+  app.add_option_function<double>(
+         name, [&target](double seconds) { target = absl::Seconds(seconds); }, help + " (seconds)")
+      ->default_str(std::to_string(absl::ToInt64Seconds(target)));
+}
+
+// A flag of bytes that takes suffixes: 512MiB, 4GiB.
+template <typename Bytes>
+void AddBytes(CLI::App& app, const std::string& name, Bytes& target, const std::string& help) {
+  app.add_option(name, target, help)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->capture_default_str();
+}
+
+void AddListenFlags(CLI::App& app, ListenOptions& listen) {
+  app.add_option("--listen", listen.address, "Address to serve: host:port or unix:path")
+      ->capture_default_str();
+  app.add_option("--port-file", listen.port_file, "Write the chosen port to this file");
+  app.add_option("--tls-cert", listen.tls.certificate_file, "Server certificate chain, PEM");
+  app.add_option("--tls-key", listen.tls.key_file, "Server private key, PEM");
+  app.add_option("--tls-client-ca", listen.tls.client_ca_file,
+                 "CA of client certificates, PEM; makes them compulsory, and a certificate's name "
+                 "the tenant");
+  app.add_flag("--allow-plaintext-remote", listen.allow_plaintext_remote,
+               "Listen beyond loopback without TLS");
+}
+
+void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--device", options.device.spec, "auto, cpu, or cuda:N")->capture_default_str();
+  app.add_option("--workers", options.engine.workers,
+                 "Workers, each with its own transfer, compute and output streams")
+      ->capture_default_str();
+  app.add_option("--instances", options.engine.instances,
+                 "Captured instances of each program on each worker")
+      ->capture_default_str();
+  app.add_option("--queue-capacity", options.engine.queue_capacity,
+                 "Requests of one program that may wait")
+      ->capture_default_str();
+  app.add_option("--warmup", options.engine.warmup, "Uncaptured runs before each capture")
+      ->capture_default_str();
+  AddBytes(app, "--device-memory", options.device.pools.device_memory.budget_bytes,
+           "Budget of device memory");
+  AddBytes(app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,
+           "Budget of pinned host memory");
+  AddBytes(app, "--key-host-memory", options.engine.keys.host_budget_bytes,
+           "Budget of key sets in pinned host memory");
+  AddBytes(app, "--key-device-memory", options.engine.keys.device_budget_bytes,
+           "Budget of key sets in device memory");
+}
+
+void AddLimitFlags(CLI::App& app, ServerOptions& options) {
+  AddBytes(app, "--max-chunk", options.limits.max_chunk_bytes, "Payload of one stream message");
+  AddBytes(app, "--max-unary", options.limits.max_unary_bytes, "Payload of one unary message");
+  AddBytes(app, "--max-request", options.limits.max_request_bytes, "Inputs of one evaluation");
+  AddBytes(app, "--max-key-set", options.limits.max_key_set_bytes, "One key set");
+  app.add_option("--max-streams", options.transport.max_concurrent_streams,
+                 "Calls under way on one connection")
+      ->capture_default_str();
+  AddBytes(app, "--transport-memory", options.transport.buffer_bytes, "Budget of gRPC's buffers");
+  AddSeconds(app, "--keepalive", options.transport.keepalive_interval,
+             "Idle time after which a connection is pinged");
+  AddSeconds(app, "--keepalive-timeout", options.transport.keepalive_timeout,
+             "Time for the answer to such a ping");
+  AddSeconds(app, "--min-client-ping-interval", options.transport.min_client_ping_interval,
+             "Clients that ping more often are disconnected");
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, int& exit_code) {
+  CommandLine result;
+  ServerOptions& options = result.options;
+  ProbeOptions probe;
+
+  CLI::App app("cipherd evaluates encrypted data for remote clients. It never holds a secret key.",
+               "cipherd");
+  app.set_version_flag("--version", kVersion);
+  app.set_config("--config", "", "Read flags from this file: lines of flag = value");
+  app.add_option("--programs", options.programs_directory,
+                 "Directory with one directory a program");
+  app.add_flag("--allow-insecure-contexts", options.allow_insecure_contexts,
+               "Admit contexts below 128-bit security. For tests");
+  app.add_option("--metrics-listen", options.metrics_address,
+                 "Address of the metrics page; empty: none")
+      ->capture_default_str();
+  AddListenFlags(app, options.listen);
+  AddDeviceFlags(app, options);
+  AddLimitFlags(app, options);
+  AddSeconds(app, "--lame-duck", options.shutdown.lame_duck,
+             "Between NOT_SERVING and the refusal of requests");
+  AddSeconds(app, "--drain-timeout", options.shutdown.drain_timeout,
+             "For admitted requests to complete");
+  app.add_option("--log-level", result.log_level, "trace, debug, info, warn, error")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  CLI::Option* const probe_flag = app.add_option(
+      "--probe", probe.address, "Ask the daemon at this address for its health, and exit");
+  app.add_option("--probe-service", probe.service, "Ask for this program's health")
+      ->needs(probe_flag);
+  app.add_option("--probe-ca", probe.ca_file, "CA of the daemon's certificate, PEM")
+      ->needs(probe_flag);
+
+  // The library reports by exceptions; they end here.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error);
+    if (exit_code == 0) return absl::CancelledError("help was asked for");
+    return absl::InvalidArgumentError(error.what());
+  }
+  if (probe_flag->count() > 0) result.probe = probe;
+  return result;
+}
+
+}  // namespace cipherd::server

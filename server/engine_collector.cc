@@ -1,0 +1,162 @@
+#include "server/engine_collector.h"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cipherd::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// One family being filled.
+class FamilyBuilder {
+ public:
+  using Labels = std::initializer_list<std::pair<const char*, std::string_view>>;
+
+  FamilyBuilder(std::string name, std::string help, MetricType type) {
+    family_.name = std::move(name);
+    family_.help = std::move(help);
+    family_.type = type;
+  }
+
+  FamilyBuilder& Add(Labels labels, double value) {
+    ClientMetric& metric = family_.metric.emplace_back();
+    for (const auto& [name, text] : labels) metric.label.push_back({name, std::string(text)});
+    if (family_.type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    return *this;
+  }
+
+  MetricFamily Take() { return std::move(family_); }
+
+ private:
+  MetricFamily family_;
+};
+
+FamilyBuilder Counter(std::string name, std::string help) {
+  return FamilyBuilder(std::move(name), std::move(help), MetricType::Counter);
+}
+FamilyBuilder Gauge(std::string name, std::string help) {
+  return FamilyBuilder(std::move(name), std::move(help), MetricType::Gauge);
+}
+
+void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& families) {
+  FamilyBuilder accepted =
+      Counter("cipherd_requests_accepted_total", "Evaluations whose header arrived, by program");
+  FamilyBuilder finished = Counter("cipherd_requests_finished_total",
+                                   "Evaluations that ended, by program, outcome and status code");
+  FamilyBuilder in_flight =
+      Gauge("cipherd_requests_in_flight", "Evaluations between header and end, by program");
+  for (const auto& [program, counts] : engine.ledger().Snapshot()) {
+    accepted.Add({{"program", program}}, static_cast<double>(counts.accepted));
+    in_flight.Add({{"program", program}}, static_cast<double>(counts.in_flight));
+    for (const auto& [key, count] : counts.finished) {
+      finished.Add({{"program", program},
+                    {"outcome", engine::ToString(key.first)},
+                    {"code", absl::StatusCodeToString(key.second)}},
+                   static_cast<double>(count));
+    }
+  }
+  families.push_back(accepted.Take());
+  families.push_back(finished.Take());
+  families.push_back(in_flight.Take());
+}
+
+void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& families) {
+  FamilyBuilder ready = Gauge("cipherd_program_ready", "1 where the program serves");
+  FamilyBuilder queued = Gauge("cipherd_queue_requests", "Evaluations that wait for an instance");
+  FamilyBuilder capacity = Gauge("cipherd_queue_capacity", "Bound of cipherd_queue_requests");
+  FamilyBuilder instances = Gauge("cipherd_instances", "Captured instances, by worker and state");
+  FamilyBuilder trees =
+      Gauge("cipherd_pinned_trees", "Pinned trees of requests, by program and state");
+  for (const auto& program : engine.programs()) {
+    const std::string& name = program->info().name;
+    ready.Add({{"program", name}}, program->is_ready() ? 1 : 0);
+    queued.Add({{"program", name}}, engine.scheduler().queued_count(*program));
+    capacity.Add({{"program", name}}, engine.options().queue_capacity);
+    const size_t leased_trees = program->trees().leased_count();
+    trees.Add({{"program", name}, {"state", "leased"}}, leased_trees);
+    trees.Add({{"program", name}, {"state", "idle"}}, program->trees().size() - leased_trees);
+    for (const auto& worker : engine.workers()) {
+      const engine::Worker::InstanceCounts counts = worker->instance_counts(*program);
+      instances.Add({{"program", name}, {"worker", worker->name()}, {"state", "leased"}},
+                    counts.leased);
+      instances.Add({{"program", name}, {"worker", worker->name()}, {"state", "idle"}},
+                    counts.total - counts.leased);
+    }
+  }
+  FamilyBuilder age =
+      Gauge("cipherd_queue_oldest_age_seconds", "Age of the evaluation that waits longest");
+  age.Add({}, absl::ToDoubleSeconds(engine.scheduler().oldest_age()));
+  for (FamilyBuilder* family : {&ready, &queued, &capacity, &instances, &trees, &age}) {
+    families.push_back(family->Take());
+  }
+}
+
+void CollectKeys(const engine::Engine& engine, std::vector<MetricFamily>& families) {
+  const engine::KeyStore& store = engine.keys();
+  const engine::KeyResidency::Stats device = engine.key_residency().stats();
+  families.push_back(Gauge("cipherd_key_bytes", "Bytes of key sets, by tier")
+                         .Add({{"tier", "host"}}, static_cast<double>(store.used_bytes()))
+                         .Add({{"tier", "device"}}, static_cast<double>(device.used_bytes))
+                         .Take());
+  families.push_back(Gauge("cipherd_key_budget_bytes", "Bound of cipherd_key_bytes")
+                         .Add({{"tier", "host"}}, static_cast<double>(store.budget_bytes()))
+                         .Add({{"tier", "device"}}, static_cast<double>(device.budget_bytes))
+                         .Take());
+  families.push_back(Gauge("cipherd_key_sets", "Key sets in host memory")
+                         .Add({}, static_cast<double>(store.set_count()))
+                         .Take());
+  families.push_back(Counter("cipherd_key_residency_total",
+                             "Uses of key sets on the device: resident already, copied, evicted")
+                         .Add({{"event", "hit"}}, static_cast<double>(device.hits))
+                         .Add({{"event", "load"}}, static_cast<double>(device.loads))
+                         .Add({{"event", "eviction"}}, static_cast<double>(device.evictions))
+                         .Take());
+}
+
+void CollectDevice(const engine::Engine& engine, std::vector<MetricFamily>& families) {
+  const runtime::Device& device = engine.device();
+  FamilyBuilder bytes = Gauge("cipherd_pool_bytes", "Bytes of the memory pools, by pool and kind");
+  FamilyBuilder slabs =
+      Counter("cipherd_pool_slab_allocations_total", "Calls to the system's allocator, by pool");
+  const std::pair<const char*, runtime::MemoryStats> pools[] = {
+      {"device", device.device_memory_stats()}, {"pinned", device.pinned_memory_stats()}};
+  for (const auto& [pool, stats] : pools) {
+    bytes.Add({{"pool", pool}, {"kind", "allocated"}}, static_cast<double>(stats.allocated_bytes));
+    bytes.Add({{"pool", pool}, {"kind", "reserved"}}, static_cast<double>(stats.reserved_bytes));
+    bytes.Add({{"pool", pool}, {"kind", "budget"}}, static_cast<double>(stats.budget_bytes));
+    slabs.Add({{"pool", pool}}, static_cast<double>(stats.slab_allocation_count));
+  }
+  FamilyBuilder workers = Gauge("cipherd_worker_healthy", "1 where the worker takes requests");
+  for (const auto& worker : engine.workers()) {
+    workers.Add({{"worker", worker->name()}}, worker->is_healthy() ? 1 : 0);
+  }
+  families.push_back(bytes.Take());
+  families.push_back(slabs.Take());
+  families.push_back(workers.Take());
+  families.push_back(
+      Gauge("cipherd_device_info", "1, labelled with the device")
+          .Add({{"device", device.id().ToString()}, {"name", device.properties().name}}, 1)
+          .Take());
+}
+
+}  // namespace
+
+std::vector<MetricFamily> EngineCollector::Collect() const {
+  std::vector<MetricFamily> families;
+  CollectRequests(engine_, families);
+  CollectPrograms(engine_, families);
+  CollectKeys(engine_, families);
+  CollectDevice(engine_, families);
+  return families;
+}
+
+}  // namespace cipherd::server

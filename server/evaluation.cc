@@ -1,0 +1,152 @@
+#include "server/evaluation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "proto/codec/context_codec.h"
+#include "proto/codec/error_detail.h"
+#include "proto/codec/tree_admission.h"
+#include "proto/codec/tree_encoder.h"
+#include "server/engine/failure_reason.h"
+#include "spdlog/spdlog.h"
+
+namespace cipherd::server {
+namespace {
+
+constexpr size_t kMaxRequestIdBytes = 64;
+
+absl::Status CheckRequestId(std::string_view id) {
+  if (id.size() > kMaxRequestIdBytes) {
+    return codec::Refuse(
+        v1::ERROR_REASON_LIMIT_EXCEEDED, "request_id",
+        absl::StrCat("expected at most ", kMaxRequestIdBytes, " characters, got ", id.size()));
+  }
+  if (!std::all_of(id.begin(), id.end(), absl::ascii_isprint)) {
+    return codec::Refuse(v1::ERROR_REASON_MALFORMED_VALUE, "request_id",
+                         "expected printable characters");
+  }
+  return absl::OkStatus();
+}
+
+std::string NewRequestId() {
+  static std::atomic<uint64_t> count = 0;
+  return absl::StrCat("cipherd-", ++count);
+}
+
+void LogEnd(const engine::Request& request, const absl::Status& status, absl::Duration total) {
+  const engine::RequestHead& head = request.head();
+  spdlog::info(
+      "evaluation request_id=\"{}\" tenant=\"{}\" program=\"{}\" outcome={} code={} "
+      "seconds={:.6f}",
+      absl::CEscape(head.request_id), absl::CEscape(head.tenant), absl::CEscape(head.program),
+      ToString(request.state()), absl::StatusCodeToString(status.code()),
+      absl::ToDoubleSeconds(total));
+}
+
+}  // namespace
+
+Evaluation::~Evaluation() {
+  if (request_ != nullptr && !engine::IsTerminal(request_->state())) {
+    spdlog::error("an evaluation was dropped before its end");
+  }
+}
+
+absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller& caller,
+                               std::optional<uint64_t> actual_payload_bytes) {
+  engine::Engine& engine = environment_.engine;
+  began_at_ = engine.clock().Now();
+  const absl::Status request_id_status = CheckRequestId(header.request_id());
+  const absl::StatusOr<std::string> key_set_id =
+      header.key_set_id().empty() ? std::string()
+                                  : codec::DecodeDigest(header.key_set_id(), "key_set_id");
+  {
+    absl::MutexLock lock(&mu_);
+    request_ = engine.Open({.program = header.program(),
+                            .tenant = caller.tenant,
+                            .key_set_id = key_set_id.value_or(""),
+                            .request_id = header.request_id().empty() || !request_id_status.ok()
+                                              ? NewRequestId()
+                                              : header.request_id(),
+                            .deadline = caller.deadline});
+    if (is_cancelled_) request_->RequestCancel();
+  }
+  CIPHERD_RETURN_IF_ERROR(request_id_status);
+  CIPHERD_RETURN_IF_ERROR(key_set_id.status());
+
+  const RegisteredProgram* program = environment_.programs.Find(header.program());
+  if (program == nullptr) return engine.FindProgram(header.program()).status();
+  CIPHERD_ASSIGN_OR_RETURN(
+      codec::AdmittedTree admitted,
+      codec::AdmitTree(header.inputs(),
+                       {.contexts = std::span(&program->context, 1),
+                        .signature = &program->program->info().input_signature,
+                        .max_payload_bytes = environment_.limits.max_request_bytes,
+                        .actual_payload_bytes = actual_payload_bytes},
+                       environment_.limits, "inputs"));
+  CIPHERD_RETURN_IF_ERROR(engine.Admit(*request_));
+  CIPHERD_ASSIGN_OR_RETURN(reader_,
+                           codec::PayloadReader::Into(std::move(admitted), request_->inputs()));
+  return absl::OkStatus();
+}
+
+absl::Status Evaluation::Write(std::string_view chunk) {
+  CIPHERD_RETURN_IF_ERROR(request_->CheckAlive());
+  return reader_->Write(chunk);
+}
+
+void Evaluation::Submit(engine::Request::Continuation continuation) {
+  const absl::Status complete = (*std::exchange(reader_, std::nullopt)).Finish().status();
+  if (!complete.ok()) {
+    continuation(complete);
+    return;
+  }
+  engine::Engine& engine = environment_.engine;
+  request_->times().decode_seconds = absl::ToDoubleSeconds(engine.clock().Now() - began_at_);
+  engine.Submit(request_, std::move(continuation));
+}
+
+absl::Status Evaluation::EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times) {
+  result_at_ = environment_.engine.clock().Now();
+  CIPHERD_ASSIGN_OR_RETURN(result_, codec::EncodeTree(request_->outputs(), "outputs", outputs));
+  const engine::StageTimes& stages = request_->times();
+  times->set_decode_seconds(stages.decode_seconds);
+  times->set_queue_seconds(stages.queue_seconds);
+  times->set_transfer_in_seconds(stages.transfer_in_seconds);
+  times->set_replay_seconds(stages.replay_seconds);
+  times->set_transfer_out_seconds(stages.transfer_out_seconds);
+  times->set_encode_seconds(absl::ToDoubleSeconds(environment_.engine.clock().Now() - result_at_));
+  return absl::OkStatus();
+}
+
+void Evaluation::End(const absl::Status& status) {
+  if (request_ == nullptr) return;
+  reader_.reset();
+  result_.reset();
+  const absl::Time now = environment_.engine.clock().Now();
+  if (status.ok()) {
+    request_->times().encode_seconds = absl::ToDoubleSeconds(now - result_at_);
+    environment_.metrics.ObserveStages(request_->program().info().name, request_->times());
+  }
+  // Where the engine has ended it already, its state is terminal and stays.
+  const engine::RequestState state = request_->state();
+  if (!engine::IsTerminal(state)) request_->Finish(state, status);
+  LogEnd(*request_, status, now - began_at_);
+}
+
+void Evaluation::Cancel() {
+  engine::RequestPtr request;
+  {
+    absl::MutexLock lock(&mu_);
+    is_cancelled_ = true;
+    request = request_;
+  }
+  if (request != nullptr) environment_.engine.Cancel(request);
+}
+
+}  // namespace cipherd::server

@@ -1,0 +1,87 @@
+// One evaluation between the wire and the engine: what Evaluate and EvaluateStream share.
+//
+//   Evaluation evaluation(service);
+//   status = evaluation.Begin(header, caller, payload_bytes);     // counted, admitted, memory
+//   leased status = evaluation.Write(chunk);                             // into pinned memory
+//   evaluation.Submit([&](const absl::Status& status) { ... });   // once all bytes have come
+//   status = evaluation.EncodeResult(response.mutable_outputs(), response.mutable_stage_times());
+//   ... evaluation.result().TakeInto(...) ...
+//   evaluation.End(absl::OkStatus());
+//
+// Order of checks: program, then all that the codec checks of the announced inputs, then the key
+// set, and only then memory. After an error of any call, End with it. Threading: one thread at a
+// time, but for Cancel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "cipherd/v1/evaluation.pb.h"
+#include "proto/codec/payload_reader.h"
+#include "proto/codec/payload_source.h"
+#include "proto/codec/wire_limits.h"
+#include "server/caller.h"
+#include "server/engine/engine.h"
+#include "server/metrics.h"
+#include "server/program_registry.h"
+
+namespace cipherd::server {
+
+// What the service's calls work with. All outlive them.
+struct ServiceEnvironment {
+  engine::Engine& engine;
+  const ProgramRegistry& programs;
+  Metrics& metrics;
+  const codec::WireLimits& limits;
+  bool insecure_contexts_allowed = false;
+};
+
+class Evaluation {
+ public:
+  explicit Evaluation(const ServiceEnvironment& environment) : environment_(environment) {}
+  // Must have ended, or never begun.
+  ~Evaluation();
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+
+  // `actual_payload_bytes` is given where the payload is there already.
+  absl::Status Begin(const v1::EvaluationHeader& header, const Caller& caller,
+                     std::optional<uint64_t> actual_payload_bytes);
+  bool has_begun() const { return reader_.has_value(); }
+
+  absl::Status Write(std::string_view chunk);
+
+  // Requires every byte; else `continuation` gets why not. It is called exactly once, maybe before
+  // this returns, and may destroy this object.
+  void Submit(engine::Request::Continuation continuation);
+
+  // After the continuation got OK.
+  absl::Status EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times);
+  codec::PayloadSource& result() { return *result_; }
+
+  // Closes the request, gives its memory back, and records its times where it has succeeded.
+  void End(const absl::Status& status);
+
+  // The caller has gone. Any thread, any time.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const engine::RequestPtr& request() const { return request_; }
+
+  const ServiceEnvironment& environment_;
+  absl::Time began_at_;
+  absl::Time result_at_;
+  std::optional<codec::PayloadReader> reader_;
+  std::optional<codec::PayloadSource> result_;
+  // Written once, under the lock, by the thread that reads it without.
+  engine::RequestPtr request_;
+
+  absl::Mutex mu_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace cipherd::server

@@ -1,0 +1,57 @@
+// grpc.health.v1: whether each program, and the daemon as a whole, serves.
+//
+//   health.SetServing("fashion_mlp", true);
+//   health.SetServing("", true);
+//
+// A name starts NOT_SERVING, and the daemon is NOT_SERVING until it is told otherwise: nothing
+// answers SERVING before its first verified replay. Watch sends the current status at once and then
+// each change; of changes faster than a client reads, it gets the last. Thread-safe; no call
+// blocks.
+#pragma once
+
+#include <list>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "health.grpc.pb.h"
+
+namespace cipherd::server {
+
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // `name` is a program's, or empty for the daemon.
+  void SetServing(std::string_view name, bool serving) ABSL_LOCKS_EXCLUDED(mu_);
+  // Everything is NOT_SERVING from now on, whatever is set later.
+  void Shutdown() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends every Watch, now and from now on.
+  void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // NOT_FOUND for an unknown name.
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::health::v1::HealthCheckRequest* request,
+                                  grpc::health::v1::HealthCheckResponse* response) override;
+  // SERVICE_UNKNOWN for an unknown name, until it becomes known.
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  class Watcher;
+
+  Status StatusOf(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NotifyWatchers(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  std::map<std::string, Status> statuses_ ABSL_GUARDED_BY(mu_) = {
+      {"", grpc::health::v1::HealthCheckResponse::NOT_SERVING}};
+  bool is_shut_down_ ABSL_GUARDED_BY(mu_) = false;
+  bool watches_ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::list<Watcher*> watchers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace cipherd::server

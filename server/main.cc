@@ -1,0 +1,97 @@
+// cipherd: parses its flags, starts the daemon, and waits for a signal to drain it.
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+#include "server/command_line.h"
+#include "server/probe.h"
+#include "server/server.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace cipherd::server {
+namespace {
+
+// Messages are megabytes. With glibc's defaults each would come from mmap, page by page, and go
+// back to the system when it is freed; kept on the heap they are reused. 32 MiB is the most that
+// glibc takes for the first.
+void KeepLargeBlocks() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+void SetUpLogging(const std::string& level) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("cipherd"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%f%z %l thread=%t %v");
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+// SIGTERM and SIGINT, blocked in every thread, for AwaitSignal to fetch. Before any thread starts.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+void AwaitSignal(const sigset_t& signals) {
+  int number = 0;
+  sigwait(&signals, &number);
+  spdlog::info("received signal {}: draining", number);
+  // A second one ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+// Whole or not at all, for scripts that wait for the file.
+absl::Status WritePortFile(const std::string& path, int port) {
+  const std::string partial = path + ".partial";
+  std::ofstream file(partial);
+  file << port << '\n';
+  file.close();
+  if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError("cannot write " + path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const ServerOptions& options) {
+  const sigset_t signals = BlockSignals();
+  CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                           Server::Start(options, base::Clock::Real()));
+  if (!options.listen.port_file.empty()) {
+    CIPHERD_RETURN_IF_ERROR(WritePortFile(options.listen.port_file, server->port()));
+  }
+  std::printf("listening on port %d\n", server->port());
+  std::fflush(stdout);
+  CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());
+  AwaitSignal(signals);
+  return server->Shutdown();
+}
+
+int Main(int argc, char** argv) {
+  KeepLargeBlocks();
+  int exit_code = 0;
+  const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv, exit_code);
+  if (!command_line.ok()) return exit_code;
+  SetUpLogging(command_line->log_level);
+  const absl::Status status =
+      command_line->probe.has_value() ? Probe(*command_line->probe) : Run(command_line->options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "cipherd: %s\n", std::string(status.ToString()).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace cipherd::server
+
+int main(int argc, char** argv) { return cipherd::server::Main(argc, argv); }

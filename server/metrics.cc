@@ -1,0 +1,102 @@
+#include "server/metrics.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "prometheus/text_serializer.h"
+#include "server/engine_collector.h"
+#include "server/version.h"
+
+namespace cipherd::server {
+namespace {
+
+// Upper bounds in seconds, 10 µs to 100 s, three a decade.
+const prometheus::Histogram::BucketBoundaries& SecondsBuckets() {
+  static const auto* const buckets = [] {
+    auto* bounds = new prometheus::Histogram::BucketBoundaries;
+    for (double decade = 1e-5; decade < 50; decade *= 10) {
+      for (double step : {1.0, 2.0, 5.0}) bounds->push_back(decade * step);
+    }
+    bounds->push_back(100);
+    return bounds;
+  }();
+  return *buckets;
+}
+
+}  // namespace
+
+Metrics::Metrics()
+    : registry_(std::make_shared<prometheus::Registry>()),
+      rpc_seconds_(prometheus::BuildHistogram()
+                       .Name("cipherd_rpc_seconds")
+                       .Help("Duration of RPCs by method and status code")
+                       .Register(*registry_)),
+      stage_seconds_(prometheus::BuildHistogram()
+                         .Name("cipherd_stage_seconds")
+                         .Help("Time of evaluations in each stage, by program")
+                         .Register(*registry_)) {
+  prometheus::BuildGauge()
+      .Name("cipherd_build_info")
+      .Help("1, labelled with the version of this build")
+      .Register(*registry_)
+      .Add({{"version", kVersion}})
+      .Set(1);
+}
+
+Metrics::~Metrics() { StopServing(); }
+
+void Metrics::ObserveRpc(std::string_view method, absl::StatusCode code, double seconds) {
+  rpc_seconds_
+      .Add({{"method", std::string(method)}, {"code", absl::StatusCodeToString(code)}},
+           SecondsBuckets())
+      .Observe(seconds);
+}
+
+void Metrics::ObserveStages(const std::string& program, const engine::StageTimes& times) {
+  const std::pair<const char*, double> stages[] = {{"decode", times.decode_seconds},
+                                                   {"queue", times.queue_seconds},
+                                                   {"transfer_in", times.transfer_in_seconds},
+                                                   {"replay", times.replay_seconds},
+                                                   {"transfer_out", times.transfer_out_seconds},
+                                                   {"encode", times.encode_seconds}};
+  for (const auto& [stage, seconds] : stages) {
+    stage_seconds_.Add({{"program", program}, {"stage", stage}}, SecondsBuckets()).Observe(seconds);
+  }
+}
+
+void Metrics::CollectFrom(const engine::Engine& engine) {
+  engine_collector_ = std::make_shared<EngineCollector>(engine);
+  if (exposer_ != nullptr) exposer_->RegisterCollectable(engine_collector_);
+}
+
+absl::StatusOr<int> Metrics::Serve(const std::string& address) {
+  // The library reports a failure to bind by an exception; it ends here.
+  try {
+    exposer_ = std::make_unique<prometheus::Exposer>(address, /*num_threads=*/1);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("metrics: cannot listen on ", address, ": ", error.what()));
+  }
+  exposer_->RegisterCollectable(registry_);
+  if (engine_collector_ != nullptr) exposer_->RegisterCollectable(engine_collector_);
+  return exposer_->GetListeningPorts().front();
+}
+
+void Metrics::StopServing() {
+  exposer_.reset();
+  engine_collector_.reset();
+}
+
+std::string Metrics::Text() const {
+  std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  if (engine_collector_ != nullptr) {
+    for (prometheus::MetricFamily& family : engine_collector_->Collect()) {
+      families.push_back(std::move(family));
+    }
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace cipherd::server

@@ -1,0 +1,73 @@
+#include "server/options.h"
+
+#include <string_view>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace cipherd::server {
+namespace {
+
+absl::Status Invalid(std::string_view field, std::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", std::string(what)));
+}
+
+absl::Status ValidateListen(const ListenOptions& listen) {
+  const TlsOptions& tls = listen.tls;
+  if (listen.address.empty()) return Invalid("listen.address", "must not be empty");
+  if (tls.certificate_file.empty() != tls.key_file.empty()) {
+    return Invalid("listen.tls", "certificate and key belong together");
+  }
+  if (!tls.client_ca_file.empty() && !tls.is_enabled()) {
+    return Invalid("listen.tls.client_ca_file", "needs a server certificate, too");
+  }
+  if (!IsLoopback(listen.address) && !tls.is_enabled() && !listen.allow_plaintext_remote) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("listen.address: ", listen.address,
+                     " can be reached from other machines, and TLS is off; set a certificate, or "
+                     "say --allow-plaintext-remote"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTransport(const TransportOptions& transport) {
+  if (transport.max_concurrent_streams < 1) {
+    return Invalid("transport.max_concurrent_streams", "expected at least 1");
+  }
+  if (transport.buffer_bytes < (int64_t{16} << 20)) {
+    return Invalid("transport.buffer_bytes", "expected at least 16 MiB");
+  }
+  for (absl::Duration duration : {transport.keepalive_interval, transport.keepalive_timeout,
+                                  transport.min_client_ping_interval}) {
+    if (duration < absl::Seconds(1)) {
+      return Invalid("transport", "keepalive times are at least one second");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ServerOptions::Validate() const {
+  CIPHERD_RETURN_IF_ERROR(ValidateListen(listen));
+  CIPHERD_RETURN_IF_ERROR(ValidateTransport(transport));
+  CIPHERD_RETURN_IF_ERROR(device.pools.Validate());
+  CIPHERD_RETURN_IF_ERROR(engine.Validate());
+  CIPHERD_RETURN_IF_ERROR(limits.Validate());
+  if (shutdown.lame_duck < absl::ZeroDuration() || shutdown.drain_timeout < absl::ZeroDuration()) {
+    return Invalid("shutdown", "times must not be negative");
+  }
+  if (programs_directory.empty()) return Invalid("programs", "a directory of programs is needed");
+  return absl::OkStatus();
+}
+
+bool IsLoopback(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (absl::StartsWith(host, "127.") &&
+          host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+}  // namespace cipherd::server

@@ -1,0 +1,85 @@
+// Everything that an operator can set, with its defaults.
+//
+//   ServerOptions options;
+//   options.listen.address = "127.0.0.1:0";
+//   CIPHERD_RETURN_IF_ERROR(options.Validate());
+//
+// Flags and the config file fill this structure (command_line.h); nothing else reads either. Plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/runtime/device.h"
+#include "proto/codec/wire_limits.h"
+#include "server/engine/engine.h"
+
+namespace cipherd::server {
+
+// PEM files. Both of the first two, or none; a client CA makes every client present a certificate.
+struct TlsOptions {
+  std::string certificate_file;
+  std::string key_file;
+  std::string client_ca_file;
+
+  bool is_enabled() const { return !certificate_file.empty(); }
+};
+
+struct ListenOptions {
+  // host:port or unix:path; port 0 takes a free one.
+  std::string address = "127.0.0.1:7480";
+  TlsOptions tls;
+  // Without TLS, tenants and their ciphertexts are only as safe as the network.
+  bool allow_plaintext_remote = false;
+  // Receives the chosen port as a line of text, once the daemon listens. Empty: none.
+  std::string port_file;
+};
+
+// Bounds of the transport. Those of messages are in WireLimits.
+struct TransportOptions {
+  int max_concurrent_streams = 256;
+  // Of gRPC's own buffers, for all connections together.
+  int64_t buffer_bytes = int64_t{1} << 30;
+  absl::Duration keepalive_interval = absl::Seconds(60);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
+  // Clients that ping more often are disconnected.
+  absl::Duration min_client_ping_interval = absl::Seconds(10);
+};
+
+struct DeviceConfig {
+  // See runtime::OpenDevice.
+  std::string spec = "auto";
+  runtime::DeviceOptions pools;
+};
+
+struct ShutdownOptions {
+  // Between NOT_SERVING and the refusal of requests: time for load balancers to look elsewhere.
+  absl::Duration lame_duck = absl::ZeroDuration();
+  // For admitted requests to complete.
+  absl::Duration drain_timeout = absl::Seconds(30);
+};
+
+struct ServerOptions {
+  ListenOptions listen;
+  TransportOptions transport;
+  // host:port of the metrics page; empty: none.
+  std::string metrics_address = "127.0.0.1:9480";
+  DeviceConfig device;
+  engine::EngineOptions engine;
+  codec::WireLimits limits;
+  ShutdownOptions shutdown;
+  std::string programs_directory;
+  // Admits contexts below 128-bit security. For tests.
+  bool allow_insecure_contexts = false;
+
+  // InvalidArgument naming the field; FailedPrecondition for plaintext beyond loopback.
+  absl::Status Validate() const;
+};
+
+// Whether `address` (host:port, unix:path) can be reached from this machine only.
+bool IsLoopback(const std::string& address);
+
+}  // namespace cipherd::server

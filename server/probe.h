@@ -1,0 +1,23 @@
+// Asks a daemon's health, as container health checks do.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace cipherd::server {
+
+struct ProbeOptions {
+  std::string address;
+  // A program's name, or empty for the daemon.
+  std::string service;
+  // PEM file of the CA that signed the daemon's certificate; empty: plaintext.
+  std::string ca_file;
+  absl::Duration timeout = absl::Seconds(5);
+};
+
+// OK where SERVING; FailedPrecondition where not; else why nobody answered. Blocks up to `timeout`.
+absl::Status Probe(const ProbeOptions& options);
+
+}  // namespace cipherd::server

@@ -1,0 +1,74 @@
+#include "server/rpc_scope.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "proto/codec/error_detail.h"
+#include "proto/grpc_status/grpc_status.h"
+#include "server/engine/failure_reason.h"
+#include "spdlog/spdlog.h"
+
+namespace cipherd::server {
+namespace {
+
+using engine::FailureReason;
+
+v1::ErrorReason ToWire(FailureReason reason) {
+  switch (reason) {
+    case FailureReason::kUnspecified:
+      return v1::ERROR_REASON_UNSPECIFIED;
+    case FailureReason::kUnknownProgram:
+      return v1::ERROR_REASON_UNKNOWN_PROGRAM;
+    case FailureReason::kUnknownKeySet:
+      return v1::ERROR_REASON_UNKNOWN_KEY_SET;
+    case FailureReason::kMissingKey:
+      return v1::ERROR_REASON_MISSING_KEY;
+    case FailureReason::kWrongContext:
+      return v1::ERROR_REASON_WRONG_CONTEXT;
+    case FailureReason::kLimitExceeded:
+      return v1::ERROR_REASON_LIMIT_EXCEEDED;
+    case FailureReason::kOverloaded:
+      return v1::ERROR_REASON_OVERLOADED;
+    case FailureReason::kUnavailable:
+      return v1::ERROR_REASON_UNAVAILABLE;
+  }
+  return v1::ERROR_REASON_UNSPECIFIED;
+}
+
+// The field of the evaluation header that a reason is about.
+std::string_view PathOf(FailureReason reason) {
+  switch (reason) {
+    case FailureReason::kUnknownProgram:
+      return "program";
+    case FailureReason::kUnknownKeySet:
+    case FailureReason::kMissingKey:
+    case FailureReason::kWrongContext:
+      return "key_set_id";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+absl::Status WithDetailForClients(absl::Status status) {
+  const FailureReason reason = engine::ReasonOf(status);
+  status = engine::WithoutReason(std::move(status));
+  if (codec::GetErrorDetail(status).has_value() || reason == FailureReason::kUnspecified) {
+    return status;
+  }
+  return codec::WithErrorDetail(std::move(status), ToWire(reason), PathOf(reason));
+}
+
+grpc::Status RpcScope::Close(const absl::Status& status) {
+  const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
+  metrics_.ObserveRpc(method_, status.code(), seconds);
+  if (!status.ok()) {
+    spdlog::info("rpc method={} code={} seconds={:.6f} message=\"{}\"", method_,
+                 absl::StatusCodeToString(status.code()), seconds, absl::CEscape(status.message()));
+  }
+  return ToGrpcStatus(WithDetailForClients(status));
+}
+
+}  // namespace cipherd::server

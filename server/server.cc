@@ -1,0 +1,124 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status_macros.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "server/transport.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace cipherd::server {
+namespace {
+
+// For replies that are under way when the requests themselves have ended.
+constexpr std::chrono::seconds kTransportGrace{5};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const base::Clock& clock) {
+  CIPHERD_RETURN_IF_ERROR(options.Validate());
+  const ckks::SecurityPolicy policy = options.allow_insecure_contexts
+                                          ? ckks::SecurityPolicy::kAllowInsecure
+                                          : ckks::SecurityPolicy::k128BitClassical;
+  if (options.allow_insecure_contexts) {
+    spdlog::warn(
+        "INSECURE CONTEXTS ARE ADMITTED: what clients encrypt under them can be broken. "
+        "For tests only.");
+  }
+  CIPHERD_ASSIGN_OR_RETURN(ProgramRegistry programs,
+                           ProgramRegistry::Load(options.programs_directory, policy));
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Device> device,
+                           runtime::OpenDevice(options.device.spec, options.device.pools));
+  spdlog::info("cipherd {} on {} ({})", kVersion, device->id().ToString(),
+               device->properties().name);
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<engine::Engine> engine,
+                           engine::Engine::Create(std::move(device), options.engine, clock));
+  std::unique_ptr<Server> server(new Server(options, std::move(programs), std::move(engine)));
+  for (const auto& [name, program] : server->programs_.programs()) {
+    CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program.program));
+    server->health_.SetServing(name, false);
+  }
+  CIPHERD_RETURN_IF_ERROR(server->Listen());
+  return server;
+}
+
+Server::Server(const ServerOptions& options, ProgramRegistry programs,
+               std::unique_ptr<engine::Engine> engine)
+    : options_(options),
+      programs_(std::move(programs)),
+      engine_(std::move(engine)),
+      service_({.engine = *engine_,
+                .programs = programs_,
+                .metrics = metrics_,
+                .limits = options_.limits,
+                .insecure_contexts_allowed = options_.allow_insecure_contexts}) {
+  engine_->set_readiness_listener(
+      [this](std::string_view program, bool ready) { OnReadiness(program, ready); });
+  metrics_.CollectFrom(*engine_);
+}
+
+Server::~Server() {
+  if (const absl::Status status = Shutdown(); !status.ok()) {
+    spdlog::error("shutdown: {}", std::string(status.ToString()));
+  }
+}
+
+absl::Status Server::Listen() {
+  CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                           MakeCredentials(options_.listen.tls));
+  // Takes effect for servers built afterwards; repeating it does no harm.
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  ApplyTransportOptions(options_, builder);
+  builder.AddListeningPort(options_.listen.address, credentials, &port_);
+  builder.RegisterService(&service_);
+  builder.RegisterService(&health_);
+  grpc_server_ = builder.BuildAndStart();
+  if (grpc_server_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen.address));
+  }
+  if (!options_.metrics_address.empty()) {
+    CIPHERD_ASSIGN_OR_RETURN(metrics_port_, metrics_.Serve(options_.metrics_address));
+  }
+  spdlog::info("listening on {} (port {}), metrics on port {}", options_.listen.address, port_,
+               metrics_port_);
+  return absl::OkStatus();
+}
+
+absl::Status Server::LoadPrograms() {
+  for (const auto& [name, program] : programs_.programs()) {
+    CIPHERD_RETURN_IF_ERROR(engine_->LoadProgram(name));
+  }
+  return absl::OkStatus();
+}
+
+void Server::OnReadiness(std::string_view program, bool ready) {
+  health_.SetServing(program, ready);
+  const auto programs = engine_->programs();
+  health_.SetServing("", std::all_of(programs.begin(), programs.end(),
+                                     [](const auto& served) { return served->is_ready(); }));
+}
+
+absl::Status Server::Shutdown() {
+  if (std::exchange(is_shut_down_, true)) return absl::OkStatus();
+  health_.Shutdown();
+  absl::SleepFor(grpc_server_ == nullptr ? absl::ZeroDuration() : options_.shutdown.lame_duck);
+  const bool drained = engine_->Drain(options_.shutdown.drain_timeout);
+  health_.EndWatches();
+  if (grpc_server_ != nullptr) {
+    grpc_server_->Shutdown(std::chrono::system_clock::now() + kTransportGrace);
+  }
+  metrics_.StopServing();
+  CIPHERD_RETURN_IF_ERROR(engine_->Stop());
+  spdlog::info("drained: {}", drained ? "every request has ended" : "requests were cut off");
+  if (drained) return absl::OkStatus();
+  return absl::DeadlineExceededError("requests were cut off at the end of the drain timeout");
+}
+
+}  // namespace cipherd::server

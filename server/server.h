@@ -1,0 +1,75 @@
+// The daemon: device, engine, service, health, reflection and metrics, from start to drain.
+//
+//   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(options, clock));
+//   CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());      // NOT_SERVING until then
+//   ... wait for a signal ...
+//   CIPHERD_RETURN_IF_ERROR(server->Shutdown());
+//
+// Threading: one thread calls; RPCs arrive on gRPC's own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/clock.h"
+#include "grpcpp/server.h"
+#include "server/engine/engine.h"
+#include "server/evaluation_service.h"
+#include "server/health_service.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/program_registry.h"
+
+namespace cipherd::server {
+
+class Server {
+ public:
+  // Checks the programs, opens the device and listens. Programs are known and not ready. `clock`
+  // outlives the server. Errors: those of options, catalog and device; Unavailable where an address
+  // is taken.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       const base::Clock& clock);
+  // Shuts down.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Captures and verifies every program; each is SERVING from then on, and the daemon once all are.
+  // Blocks. The first failure ends it.
+  absl::Status LoadPrograms();
+
+  // NOT_SERVING first; after the lame-duck time new requests are refused; admitted ones complete
+  // within the drain timeout; then connections close and the engine stops. Blocks. Idempotent.
+  // DeadlineExceeded where requests had to be cut off, FailedPrecondition where leases have leaked.
+  absl::Status Shutdown();
+
+  // 0 for an address that has none (unix:).
+  int port() const { return port_; }
+  // 0 where metrics are off.
+  int metrics_port() const { return metrics_port_; }
+  engine::Engine& engine() { return *engine_; }
+  const Metrics& metrics() const { return metrics_; }
+  const ProgramRegistry& programs() const { return programs_; }
+
+ private:
+  Server(const ServerOptions& options, ProgramRegistry programs,
+         std::unique_ptr<engine::Engine> engine);
+
+  absl::Status Listen();
+  void OnReadiness(std::string_view program, bool ready);
+
+  const ServerOptions options_;
+  const ProgramRegistry programs_;
+  const std::unique_ptr<engine::Engine> engine_;
+  Metrics metrics_;
+  HealthService health_;
+  EvaluationService service_;
+  std::unique_ptr<grpc::Server> grpc_server_;
+  int port_ = 0;
+  int metrics_port_ = 0;
+  bool is_shut_down_ = false;
+};
+
+}  // namespace cipherd::server
