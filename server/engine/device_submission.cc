@@ -33,14 +33,18 @@ absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, KeyResidency& res
                                        std::function<void()> on_done) {
   ProgramInstance& instance = *instance_;
   execution::CudaGraphProgram& graph = instance.graph();
-  CIPHERD_RETURN_IF_ERROR(residency.EnsureLoaded(keys_, *streams.transfer));
+  // No room for the keys is this request's trouble; any other failure is the device's.
+  const absl::Status loaded = residency.EnsureLoaded(keys_, *streams.transfer);
+  is_started_ = !loaded.ok() && !absl::IsResourceExhausted(loaded);
+  CIPHERD_RETURN_IF_ERROR(loaded);
   CIPHERD_RETURN_IF_ERROR(instance.BindKeys(keys_.device_keys()));
   const std::vector<value::ValueTree> arguments = instance.Arguments(request_->inputs());
 
+  is_started_ = true;
   CIPHERD_RETURN_IF_ERROR(streams.transfer->Record(instance.transfer_started()));
   absl::StatusOr<execution::CopyHandle> copied =
       graph.CopyInputsFrom(arguments, {.stream = streams.transfer.get(), .root_label = "inputs"});
-  // A refused tree moved no byte; any other failure may have come half way.
+  // A refused tree moved no byte.
   is_started_ = copied.status().code() != absl::StatusCode::kInvalidArgument;
   CIPHERD_RETURN_IF_ERROR(copied.status());
   inputs_copied_ = *copied;

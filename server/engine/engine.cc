@@ -56,8 +56,6 @@ Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& opt
                const base::Clock& clock)
     : options_(options), clock_(clock), device_(std::move(device)) {
   scheduler_ = std::make_unique<Scheduler>(options.queue_capacity, clock);
-  key_residency_ = std::make_unique<KeyResidency>(*device_, options.keys.device_budget_bytes,
-                                                  [this] { scheduler_->Wake(); });
   // A set that the device could never hold is of no use here.
   const int64_t max_set_bytes =
       std::min(options.keys.host_budget_bytes, options.keys.device_budget_bytes);
@@ -66,6 +64,8 @@ Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& opt
       KeyStore::Options{.budget_bytes = options.keys.host_budget_bytes,
                         .max_set_bytes = max_set_bytes},
       [this](const StoredKeySet& keys) { key_residency_->Forget(keys); });
+  key_residency_ = std::make_unique<KeyResidency>(*device_, options.keys.device_budget_bytes,
+                                                  [this] { scheduler_->Wake(); });
 }
 
 Engine::~Engine() {

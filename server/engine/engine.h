@@ -138,8 +138,8 @@ class Engine {
   // In the order of construction: each uses those above it.
   const std::unique_ptr<runtime::Device> device_;
   RequestLedger ledger_;
-  std::unique_ptr<KeyResidency> key_residency_;
   std::unique_ptr<KeyStore> key_store_;
+  std::unique_ptr<KeyResidency> key_residency_;
   std::unique_ptr<Scheduler> scheduler_;
   // Stands for the keys of programs that read none.
   const KeySetRef no_keys_ = std::make_shared<const StoredKeySet>();

@@ -1,0 +1,123 @@
+// An engine over a device, with helpers to run requests of the test program.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "server/engine/engine.h"
+#include "tests/server/engine/test_program.h"
+#include "tests/testing/devices.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::engine::testing {
+
+// One request under way: what it was made of, and how it came out.
+class Call {
+ public:
+  // Opens, admits, fills and submits. `result()` waits.
+  Call(Engine& engine, RequestHead head, uint64_t value, uint64_t tenant_seed)
+      : value_(value), tenant_seed_(tenant_seed), request_(engine.Open(std::move(head))) {
+    if (const absl::Status status = engine.Admit(*request_); !status.ok()) {
+      request_->Finish(RequestState::kReceiving, status);
+      End(status);
+      return;
+    }
+    FillInputs(request_->inputs(), value);
+    engine.Submit(request_, [this](const absl::Status& status) { End(status); });
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() { done_.WaitForNotification(); }
+
+  const RequestPtr& request() const { return request_; }
+  bool has_ended() const { return done_.HasBeenNotified(); }
+  // OK with `is_correct`, or the status that the request ended with.
+  const absl::Status& result() {
+    done_.WaitForNotification();
+    return status_;
+  }
+  bool is_correct() {
+    done_.WaitForNotification();
+    return is_correct_;
+  }
+
+ private:
+  void End(const absl::Status& status) {
+    status_ = status;
+    if (status.ok()) {
+      is_correct_ = OutputsMatch(request_->outputs(), value_, tenant_seed_);
+      request_->Finish(RequestState::kReplying, absl::OkStatus());
+    }
+    done_.Notify();
+  }
+
+  const uint64_t value_;
+  const uint64_t tenant_seed_;
+  RequestPtr request_;
+  absl::Status status_;
+  bool is_correct_ = false;
+  absl::Notification done_;
+};
+
+inline EngineOptions SmallEngine() {
+  EngineOptions options;
+  options.workers = 1;
+  options.instances = 2;
+  options.queue_capacity = 4;
+  options.warmup = 1;
+  options.keys.host_budget_bytes = int64_t{1} << 20;
+  options.keys.device_budget_bytes = int64_t{1} << 20;
+  return options;
+}
+
+// Serves TestProgram "sum", whose runs pass gate_; tenants "tenant1", … with key sets 1, ….
+class EngineTest : public ::testing::Test {
+ protected:
+  void Start(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
+             const base::Clock& clock = base::Clock::Real()) {
+    ASSERT_OK_AND_ASSIGN(engine_, Engine::Create(std::move(device), options, clock));
+    program_ = std::make_shared<TestProgram>("sum", gate_);
+    ASSERT_OK(engine_->AddProgram(program_));
+    ASSERT_OK(engine_->LoadProgram("sum"));
+    for (int tenant = 1; tenant <= 3; ++tenant) {
+      ASSERT_OK(PutTestKeys(engine_->keys(), TenantName(tenant), TestKeySetId(tenant), tenant));
+    }
+  }
+  void StartOnCpu(const EngineOptions& options = SmallEngine(),
+                  const base::Clock& clock = base::Clock::Real()) {
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<runtime::Device> device,
+                         cipherd::testing::OpenTestDevice("cpu"));
+    Start(std::move(device), options, clock);
+  }
+
+  // A leaked lease, or a ledger that does not balance, fails every test.
+  void TearDown() override {
+    gate_->Open();
+    if (engine_ == nullptr) return;
+    EXPECT_OK(engine_->Stop());
+    for (const auto& [program, counts] : engine_->ledger().Snapshot()) {
+      EXPECT_TRUE(counts.Balances()) << program;
+      EXPECT_EQ(counts.in_flight, 0u) << program;
+    }
+  }
+
+  static std::string TenantName(int tenant) { return "tenant" + std::to_string(tenant); }
+  static RequestHead Head(int tenant) {
+    return {.program = "sum", .tenant = TenantName(tenant), .key_set_id = TestKeySetId(tenant)};
+  }
+  std::unique_ptr<Call> Run(int tenant, uint64_t value) {
+    return std::make_unique<Call>(*engine_, Head(tenant), value, tenant);
+  }
+  RequestLedger::Counts counts() { return engine_->ledger().Snapshot().at("sum"); }
+  ServedProgram& served() { return **engine_->FindProgram("sum"); }
+
+  std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  std::shared_ptr<TestProgram> program_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace cipherd::engine::testing

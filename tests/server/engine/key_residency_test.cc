@@ -1,0 +1,147 @@
+#include "server/engine/key_residency.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/host/puppet_device.h"
+#include "gtest/gtest.h"
+#include "tests/server/engine/test_program.h"
+#include "tests/testing/devices.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::engine {
+namespace {
+
+using ::cipherd::testing::Download;
+using ::cipherd::testing::SmallPools;
+using ::testing::ElementsAreArray;
+using namespace engine::testing;  // NOLINT: the test's own vocabulary
+
+constexpr int64_t kSetBytes = 2 * kWordCount * 8;
+
+// Room for two sets on the device, on streams that the test steps.
+class KeyResidencyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(device_, runtime::host::PuppetDevice::Open({}, SmallPools()));
+    ASSERT_OK_AND_ASSIGN(stream_, device_->CreateStream("transfer"));
+    residency_.emplace(*device_, 2 * kSetBytes, [this] { ++release_count_; });
+    store_.emplace(*device_,
+                   KeyStore::Options{.budget_bytes = 9 * kSetBytes, .max_set_bytes = kSetBytes},
+                   [this](const StoredKeySet& keys) { residency_->Forget(keys); });
+  }
+
+  KeySetRef Put(int number) {
+    return PutTestKeys(*store_, "alice", TestKeySetId(number), number).value();
+  }
+  // Pins, loads and reads back the first key.
+  std::vector<uint64_t> ReadFirstKey(KeyResidency::Pin& pin) {
+    EXPECT_OK(residency_->EnsureLoaded(pin, *stream_));
+    return Download<uint64_t>(pin.device_keys().begin()->second.data.data(), kWordCount, *stream_)
+        .value();
+  }
+
+  std::unique_ptr<runtime::host::PuppetDevice> device_;
+  std::unique_ptr<runtime::Stream> stream_;
+  int release_count_ = 0;
+  // Resident sets charge the store.
+  std::optional<KeyStore> store_;
+  std::optional<KeyResidency> residency_;
+};
+
+TEST_F(KeyResidencyTest, ASetIsCopiedOnceAndStays) {
+  const KeySetRef keys = Put(1);
+  for (int i = 0; i < 3; ++i) {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+    ASSERT_TRUE(pin.has_value());
+    EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(1, 0)));
+  }
+  EXPECT_EQ(residency_->stats().loads, 1u);
+  EXPECT_EQ(residency_->stats().hits, 2u);
+  EXPECT_EQ(residency_->stats().used_bytes, kSetBytes);
+  EXPECT_EQ(release_count_, 3);
+}
+
+TEST_F(KeyResidencyTest, LoadingEnqueuesAndDoesNotWait) {
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(1));
+  ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+  EXPECT_GT(device_->PendingCount(*stream_), 0u);
+  device_->RunAll();
+  ASSERT_OK_AND_ASSIGN(const bool loaded, pin->loaded_event().Query());
+  EXPECT_TRUE(loaded);
+}
+
+TEST_F(KeyResidencyTest, TheLeastRecentlyUsedSetMakesRoom) {
+  const KeySetRef a = Put(1), b = Put(2), c = Put(3);
+  for (const KeySetRef& keys : {a, b, a}) {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+  }
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(c);
+  ASSERT_TRUE(pin.has_value());
+  EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(3, 0)));
+  EXPECT_EQ(residency_->stats().evictions, 1u);
+  const uint64_t loads = residency_->stats().loads;
+  std::optional<KeyResidency::Pin> again = residency_->TryPin(a);
+  EXPECT_THAT(ReadFirstKey(*again), ElementsAreArray(KeyWords(1, 0)));
+  EXPECT_EQ(residency_->stats().loads, loads) << "the one used last was evicted";
+}
+
+TEST_F(KeyResidencyTest, APinnedSetIsNotEvicted) {
+  const KeySetRef a = Put(1), b = Put(2), c = Put(3);
+  std::optional<KeyResidency::Pin> pin_a = residency_->TryPin(a);
+  std::optional<KeyResidency::Pin> pin_b = residency_->TryPin(b);
+  const std::vector<uint64_t> before = ReadFirstKey(*pin_a);
+  EXPECT_FALSE(residency_->TryPin(c).has_value());
+  EXPECT_EQ(residency_->stats().used_bytes, 2 * kSetBytes);
+  EXPECT_EQ(ReadFirstKey(*pin_a), before);
+
+  pin_b->Release();
+  std::optional<KeyResidency::Pin> pin_c = residency_->TryPin(c);
+  ASSERT_TRUE(pin_c.has_value());
+  EXPECT_THAT(ReadFirstKey(*pin_c), ElementsAreArray(KeyWords(3, 0)));
+  EXPECT_EQ(ReadFirstKey(*pin_a), before);
+}
+
+TEST_F(KeyResidencyTest, TheBudgetHoldsAndMemoryComesBack) {
+  const size_t before = device_->device_memory_stats().allocated_bytes;
+  for (int i = 1; i <= 9; ++i) {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(i));
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+    EXPECT_LE(residency_->stats().used_bytes, 2 * kSetBytes);
+  }
+  for (int i = 1; i <= 9; ++i) ASSERT_OK(store_->Drop("alice", TestKeySetId(i)));
+  EXPECT_EQ(residency_->stats().used_bytes, 0);
+  ASSERT_OK(device_->Synchronize());
+  EXPECT_EQ(device_->device_memory_stats().allocated_bytes, before);
+  EXPECT_EQ(store_->used_bytes(), 0);
+}
+
+TEST_F(KeyResidencyTest, ADroppedSetLeavesWithItsLastPin) {
+  KeySetRef keys = Put(1);
+  std::optional<KeyResidency::Pin> first = residency_->TryPin(keys);
+  std::optional<KeyResidency::Pin> second = residency_->TryPin(keys);
+  keys.reset();
+  ASSERT_OK(residency_->EnsureLoaded(*first, *stream_));
+  ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+  first->Release();
+  EXPECT_THAT(ReadFirstKey(*second), ElementsAreArray(KeyWords(1, 0)));
+  EXPECT_EQ(store_->used_bytes(), kSetBytes);
+  second->Release();
+  EXPECT_EQ(residency_->stats().used_bytes, 0);
+  EXPECT_EQ(store_->used_bytes(), 0);
+}
+
+TEST_F(KeyResidencyTest, ASetDroppedBeforeItsFirstPinDoesNotStay) {
+  KeySetRef keys = Put(1);
+  ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+  EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(1, 0)));
+  pin->Release();
+  EXPECT_EQ(residency_->stats().used_bytes, 0);
+}
+
+}  // namespace
+}  // namespace cipherd::engine

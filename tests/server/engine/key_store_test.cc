@@ -1,0 +1,147 @@
+#include "server/engine/key_store.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "server/engine/failure_reason.h"
+#include "tests/server/engine/test_program.h"
+#include "tests/testing/devices.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::engine {
+namespace {
+
+using ::cipherd::testing::OpenTestDevice;
+using ::cipherd::testing::StatusIs;
+using ::testing::HasSubstr;
+using namespace engine::testing;  // NOLINT: the test's own vocabulary
+
+constexpr int64_t kSetBytes = 2 * kWordCount * 8;
+
+class KeyStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice("cpu"));
+    store_.emplace(*device_,
+                   KeyStore::Options{.budget_bytes = 3 * kSetBytes, .max_set_bytes = 2 * kSetBytes},
+                   [this](const StoredKeySet& keys) { dropped_.push_back(keys.id); });
+  }
+
+  size_t PinnedBytes() { return device_->pinned_memory_stats().allocated_bytes; }
+
+  std::unique_ptr<runtime::Device> device_;
+  std::vector<std::string> dropped_;
+  std::optional<KeyStore> store_;
+};
+
+TEST_F(KeyStoreTest, ASetIsFoundByItsTenantOnly) {
+  const std::string id = TestKeySetId(1);
+  ASSERT_OK(PutTestKeys(*store_, "alice", id, 1));
+  EXPECT_OK(store_->Find("alice", id));
+  const absl::Status foreign = store_->Find("bob", id).status();
+  const absl::Status unknown = store_->Find("alice", TestKeySetId(2)).status();
+  EXPECT_EQ(foreign.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReasonOf(foreign), FailureReason::kUnknownKeySet);
+  // The same words but for the id that was asked for.
+  EXPECT_EQ(foreign, store_->Find("carol", id).status());
+  EXPECT_EQ(ReasonOf(unknown), ReasonOf(foreign));
+  EXPECT_EQ(unknown.message().size(), foreign.message().size());
+}
+
+TEST_F(KeyStoreTest, TenantsWithEqualContentHaveASetEach) {
+  const std::string id = TestKeySetId(1);
+  ASSERT_OK(PutTestKeys(*store_, "alice", id, 1));
+  ASSERT_OK(PutTestKeys(*store_, "bob", id, 1));
+  EXPECT_EQ(store_->set_count(), 2u);
+  EXPECT_THAT(store_->Drop("carol", id), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_OK(store_->Drop("alice", id));
+  EXPECT_OK(store_->Find("bob", id));
+}
+
+TEST_F(KeyStoreTest, ASecondUploadOfASetIsGivenUp) {
+  const std::string id = TestKeySetId(1);
+  ASSERT_OK_AND_ASSIGN(const KeySetRef first, PutTestKeys(*store_, "alice", id, 1));
+  const size_t pinned = PinnedBytes();
+  ASSERT_OK_AND_ASSIGN(const KeySetRef second, PutTestKeys(*store_, "alice", id, 1));
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(store_->used_bytes(), kSetBytes);
+  EXPECT_EQ(PinnedBytes(), pinned);
+}
+
+TEST_F(KeyStoreTest, HalfAnUploadIsInvisibleAndLeavesNothing) {
+  const size_t pinned = PinnedBytes();
+  {
+    ASSERT_OK_AND_ASSIGN(KeyUpload upload, store_->Reserve("alice", kSetBytes));
+    ASSERT_OK_AND_ASSIGN(const value::Tensor key,
+                         upload.Allocate(value::DType::kUint64, {kWordCount}));
+    EXPECT_EQ(store_->used_bytes(), kSetBytes);
+    EXPECT_EQ(store_->set_count(), 0u);
+    EXPECT_GT(PinnedBytes(), pinned);
+  }
+  EXPECT_EQ(store_->used_bytes(), 0);
+  EXPECT_EQ(PinnedBytes(), pinned);
+}
+
+TEST_F(KeyStoreTest, TheBudgetIsChargedBeforeMemoryIsAllocated) {
+  const size_t pinned = PinnedBytes();
+  ASSERT_OK_AND_ASSIGN(KeyUpload a, store_->Reserve("alice", 2 * kSetBytes));
+  ASSERT_OK_AND_ASSIGN(KeyUpload b, store_->Reserve("bob", kSetBytes));
+  const absl::Status refused = store_->Reserve("carol", 1).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(refused), FailureReason::kOverloaded);
+  EXPECT_EQ(PinnedBytes(), pinned);
+}
+
+TEST_F(KeyStoreTest, ASetAboveTheLimitIsRefusedForGood) {
+  const absl::Status refused = store_->Reserve("alice", 2 * kSetBytes + 1).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(refused), FailureReason::kLimitExceeded);
+  EXPECT_EQ(store_->used_bytes(), 0);
+}
+
+TEST_F(KeyStoreTest, AnUploadCannotAllocateMoreThanItReserved) {
+  ASSERT_OK_AND_ASSIGN(KeyUpload upload, store_->Reserve("alice", kSetBytes));
+  EXPECT_OK(upload.Allocate(value::DType::kUint64, {kWordCount}));
+  EXPECT_OK(upload.Allocate(value::DType::kUint64, {kWordCount}));
+  EXPECT_THAT(upload.Allocate(value::DType::kUint64, {1}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(upload.Allocate(value::DType::kUint64, {int64_t{1} << 40, int64_t{1} << 40}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST_F(KeyStoreTest, DroppingASetInUseDefersTheRelease) {
+  const std::string id = TestKeySetId(1);
+  const size_t pinned = PinnedBytes();
+  ASSERT_OK_AND_ASSIGN(KeySetRef in_use, PutTestKeys(*store_, "alice", id, 7));
+  ASSERT_OK(store_->Drop("alice", id));
+  EXPECT_THAT(store_->Find("alice", id), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(store_->Drop("alice", id), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(dropped_, ::testing::ElementsAre(id));
+  EXPECT_TRUE(in_use->dropped.load());
+
+  // Its memory is its own until the last reference goes.
+  EXPECT_EQ(store_->used_bytes(), kSetBytes);
+  const uint64_t* words = in_use->keys.begin()->second.data.data_as<uint64_t>();
+  EXPECT_EQ(std::vector<uint64_t>(words, words + kWordCount), KeyWords(7, 0));
+  in_use.reset();
+  EXPECT_EQ(store_->used_bytes(), 0);
+  EXPECT_EQ(PinnedBytes(), pinned);
+}
+
+TEST_F(KeyStoreTest, AKeyThatTheProgramReadsMustBeThere) {
+  const TestProgram program;
+  ASSERT_OK_AND_ASSIGN(const KeySetRef keys, PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
+  EXPECT_OK(CheckKeysFit(*keys, program.info().keys, kContextId));
+  const absl::Status missing =
+      CheckKeysFit(*keys, ckks::KeyLayout({ckks::KeyId::Rotation(5, kWordCount)}), kContextId);
+  EXPECT_THAT(missing, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("rotation(5)")));
+  EXPECT_EQ(ReasonOf(missing), FailureReason::kMissingKey);
+  const absl::Status foreign = CheckKeysFit(*keys, program.info().keys, TestKeySetId(9));
+  EXPECT_THAT(foreign, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(ReasonOf(foreign), FailureReason::kWrongContext);
+}
+
+}  // namespace
+}  // namespace cipherd::engine

@@ -1,0 +1,119 @@
+#include "tests/server/engine/test_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/runtime/host/task_stream.h"
+
+namespace cipherd::engine::testing {
+namespace {
+
+constexpr int64_t kKeyBytes = kWordCount * sizeof(uint64_t);
+
+ckks::KeyLayout TwoKeys() {
+  return ckks::KeyLayout({ckks::KeyId::Relinearization(), ckks::KeyId::Rotation(1, kWordCount)});
+}
+
+}  // namespace
+
+TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {
+  info_.name = std::move(name);
+  info_.context_id = kContextId;
+  info_.keys = TwoKeys();
+  const absl::Status status = DescribeTrees(*this, info_);
+  if (!status.ok()) std::abort();
+}
+
+absl::StatusOr<EvaluationTrees> TestProgram::MakeTrees(const TensorFactory& allocate) const {
+  CIPHERD_ASSIGN_OR_RETURN(value::Tensor input, allocate(value::DType::kUint64, {kWordCount}));
+  CIPHERD_ASSIGN_OR_RETURN(value::Tensor output, allocate(value::DType::kUint64, {kWordCount}));
+  return EvaluationTrees{value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(input))}),
+                         value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(output))})};
+}
+
+absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device,
+                                                 runtime::Stream& stream) const {
+  CIPHERD_RETURN_IF_ERROR(bind_status_);
+  ProgramBinding binding;
+  CIPHERD_ASSIGN_OR_RETURN(value::Tensor input,
+                           value::Tensor::AllocateOn(stream, value::DType::kUint64, {kWordCount}));
+  CIPHERD_ASSIGN_OR_RETURN(value::Tensor table,
+                           value::Tensor::AllocateOn(stream, value::DType::kUint64, {2}));
+  CIPHERD_ASSIGN_OR_RETURN(value::Tensor key,
+                           value::Tensor::AllocateOn(stream, value::DType::kUint64, {kWordCount}));
+  const uint64_t addresses[2] = {reinterpret_cast<uint64_t>(key.data()),
+                                 reinterpret_cast<uint64_t>(key.data())};
+  CIPHERD_RETURN_IF_ERROR(stream.FillAsync(input.data(), 3, input.bytes()));
+  CIPHERD_RETURN_IF_ERROR(stream.FillAsync(key.data(), 5, key.bytes()));
+  CIPHERD_RETURN_IF_ERROR(stream.CopyAsync(table.data(), addresses, sizeof(addresses)));
+  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
+  binding.example_inputs = {value::ValueTree::Leaf(input), value::ValueTree::Leaf(table)};
+  binding.example_keys = std::make_shared<value::Tensor>(std::move(key));
+  binding.function = [gate = gate_, is_unsteady = is_unsteady_,
+                      runs = std::make_shared<std::atomic<uint64_t>>()](
+                         std::span<const value::ValueTree> inputs,
+                         runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
+    CIPHERD_ASSIGN_OR_RETURN(value::Tensor sum,
+                             value::Tensor::AllocateOn(on, value::DType::kUint64, {kWordCount}));
+    const uint64_t* words = inputs[0].tensor().data_as<uint64_t>();
+    const uint64_t* const* keys = inputs[1].tensor().data_as<const uint64_t*>();
+    uint64_t* out = sum.data_as<uint64_t>();
+    auto& task_stream = dynamic_cast<runtime::host::TaskStream&>(on);
+    CIPHERD_RETURN_IF_ERROR(task_stream.Submit("sum", [=] {
+      if (gate != nullptr) gate->Pass();
+      const uint64_t offset = is_unsteady ? runs->fetch_add(1) : 0;
+      for (int64_t i = 0; i < kWordCount; ++i) {
+        out[i] = words[i] + keys[0][i] + keys[1][i] + offset;
+      }
+      return absl::OkStatus();
+    }));
+    return value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(sum))});
+  };
+  return binding;
+}
+
+std::vector<uint64_t> KeyWords(uint64_t tenant_seed, int key_index) {
+  std::vector<uint64_t> words(kWordCount);
+  for (int64_t i = 0; i < kWordCount; ++i) {
+    words[i] = tenant_seed * 1'000'000 + key_index * 10'000 + i;
+  }
+  return words;
+}
+
+absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
+                                      const std::string& id, uint64_t tenant_seed) {
+  CIPHERD_ASSIGN_OR_RETURN(KeyUpload upload, store.Reserve(tenant, 2 * kKeyBytes));
+  ckks::KeySet keys;
+  int index = 0;
+  for (const ckks::KeyId& key_id : TwoKeys().ids()) {
+    CIPHERD_ASSIGN_OR_RETURN(value::Tensor data,
+                             upload.Allocate(value::DType::kUint64, {kWordCount}));
+    const std::vector<uint64_t> words = KeyWords(tenant_seed, index++);
+    std::copy(words.begin(), words.end(), data.data_as<uint64_t>());
+    keys.emplace(key_id, ckks::EvaluationKey{key_id, std::move(data)});
+  }
+  return store.Commit(std::move(upload), id, kContextId, std::move(keys)).keys;
+}
+
+std::string TestKeySetId(int number) { return absl::StrFormat("%064x", number); }
+
+uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index) {
+  return input + index + KeyWords(tenant_seed, 0)[index] + KeyWords(tenant_seed, 1)[index];
+}
+
+void FillInputs(const value::ValueTree& inputs, uint64_t value) {
+  uint64_t* words = inputs[0].tensor().data_as<uint64_t>();
+  for (int64_t i = 0; i < kWordCount; ++i) words[i] = value + i;
+}
+
+bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed) {
+  const uint64_t* words = outputs[0].tensor().data_as<uint64_t>();
+  for (int64_t i = 0; i < kWordCount; ++i) {
+    if (words[i] != ExpectedWord(value, tenant_seed, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace cipherd::engine::testing
