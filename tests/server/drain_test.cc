@@ -1,0 +1,82 @@
+// Shutting down under load.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/grpc_status/grpc_status.h"
+#include "tests/server/service_fixture.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::server {
+namespace {
+
+using namespace server::testing;  // NOLINT: the test's own vocabulary
+
+using DrainTest = ServiceTest;
+
+TEST_F(DrainTest, EveryAdmittedRequestCompletesAndLaterOnesAreUnavailable) {
+  constexpr int kClients = 3;
+  std::atomic<int> succeeded = 0, unavailable = 0, others = 0;
+  const WireRequest request =
+      MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128)));
+  v1::EvaluateResponse reference;
+  ASSERT_OK(FromGrpcStatus(EvaluateUnary(request, &reference)));
+  std::vector<std::thread> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.emplace_back([&] {
+      while (true) {
+        v1::EvaluateResponse response;
+        const grpc::Status status = EvaluateUnary(request, &response);
+        if (status.ok() && response.payload() == reference.payload()) {
+          ++succeeded;
+        } else if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+          ++unavailable;
+          return;
+        } else {
+          ++others;
+          return;
+        }
+      }
+    });
+  }
+  while (succeeded < 2 * kClients) std::this_thread::yield();
+  EXPECT_OK(server_->Shutdown());
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(unavailable, kClients);
+  EXPECT_EQ(others, 0);
+  const engine::RequestLedger::Counts counts =
+      server_->engine().ledger().Snapshot().at("square_sum");
+  EXPECT_EQ(counts.FinishedIn(engine::RequestState::kFailed), 0u);
+  EXPECT_EQ(counts.FinishedIn(engine::RequestState::kCancelled), 0u);
+  EXPECT_EQ(counts.FinishedIn(engine::RequestState::kSucceeded),
+            static_cast<uint64_t>(succeeded + 1));
+}
+
+TEST_F(DrainTest, AStalledUploadDoesNotHoldTheDaemonForEver) {
+  ServerOptions options = TestOptions(directory_.path());
+  options.shutdown.drain_timeout = absl::Milliseconds(50);
+  ASSERT_OK(server_->Shutdown());
+  server_.reset();
+  Start(options);
+  grpc::ClientContext context;
+  const auto stream = stub_->EvaluateStream(&context);
+  v1::EvaluateStreamRequest message;
+  *message.mutable_header() =
+      MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128))).header;
+  ASSERT_TRUE(stream->Write(message));
+  while (server_->engine().ledger().in_flight() == 0) std::this_thread::yield();
+  EXPECT_EQ(server_->Shutdown().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(stream->Finish().ok());
+  EXPECT_EQ(server_->engine().ledger().in_flight(), 0u);
+}
+
+TEST_F(DrainTest, APortThatIsTakenIsAnError) {
+  ServerOptions options = TestOptions(directory_.path());
+  options.listen.address = address();
+  EXPECT_THAT(Server::Start(options, base::Clock::Real()),
+              cipherd::testing::StatusIs(absl::StatusCode::kUnavailable));
+}
+
+}  // namespace
+}  // namespace cipherd::server

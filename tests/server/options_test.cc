@@ -1,0 +1,75 @@
+#include "server/options.h"
+
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::server {
+namespace {
+
+using ::cipherd::testing::StatusIs;
+using ::testing::HasSubstr;
+
+ServerOptions Valid() {
+  ServerOptions options;
+  options.programs_directory = "/programs";
+  return options;
+}
+
+TEST(OptionsTest, DefaultsAreValidButForTheProgramsAndStayOnThisMachine) {
+  EXPECT_OK(Valid().Validate());
+  EXPECT_TRUE(IsLoopback(ServerOptions{}.listen.address));
+  EXPECT_FALSE(ServerOptions{}.allow_insecure_contexts);
+  EXPECT_THAT(ServerOptions{}.Validate(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("programs")));
+}
+
+TEST(OptionsTest, LoopbackIsTold) {
+  for (const char* local :
+       {"127.0.0.1:1", "127.1.2.3:0", "localhost:80", "[::1]:5", "unix:/run/cipherd.sock"}) {
+    EXPECT_TRUE(IsLoopback(local)) << local;
+  }
+  for (const char* remote : {"0.0.0.0:1", "[::]:1", "192.168.0.1:1", "example.com:1", "128.0.0.1:1",
+                             "127.evil.example:1", "localhost.example:1"}) {
+    EXPECT_FALSE(IsLoopback(remote)) << remote;
+  }
+}
+
+TEST(OptionsTest, PlaintextBeyondLoopbackNeedsAnExplicitWord) {
+  ServerOptions options = Valid();
+  options.listen.address = "0.0.0.0:7480";
+  EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                           HasSubstr("--allow-plaintext-remote")));
+  options.listen.allow_plaintext_remote = true;
+  EXPECT_OK(options.Validate());
+  options.listen.allow_plaintext_remote = false;
+  options.listen.tls = {.certificate_file = "c", .key_file = "k", .client_ca_file = ""};
+  EXPECT_OK(options.Validate());
+}
+
+TEST(OptionsTest, TlsFilesBelongTogether) {
+  ServerOptions options = Valid();
+  options.listen.tls.certificate_file = "c";
+  EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
+  options.listen.tls = {.certificate_file = "", .key_file = "", .client_ca_file = "ca"};
+  EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(OptionsTest, EachGroupIsChecked) {
+  const auto refuses = [](auto change) {
+    ServerOptions options = Valid();
+    change(options);
+    EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
+  };
+  refuses([](ServerOptions& o) { o.listen.address.clear(); });
+  refuses([](ServerOptions& o) { o.engine.workers = 0; });
+  refuses([](ServerOptions& o) { o.engine.keys.host_budget_bytes = 0; });
+  refuses([](ServerOptions& o) { o.limits.max_chunk_bytes = 1; });
+  refuses([](ServerOptions& o) { o.device.pools.device_memory.slab_bytes = 0; });
+  refuses([](ServerOptions& o) { o.transport.max_concurrent_streams = 0; });
+  refuses([](ServerOptions& o) { o.transport.buffer_bytes = 1; });
+  refuses([](ServerOptions& o) { o.transport.keepalive_interval = absl::ZeroDuration(); });
+  refuses([](ServerOptions& o) { o.shutdown.drain_timeout = -absl::Seconds(1); });
+}
+
+}  // namespace
+}  // namespace cipherd::server

@@ -1,0 +1,54 @@
+// Server reflection, asked in its own wire format, since no stub of it comes with the library.
+#include <string>
+
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "tests/server/service_fixture.h"
+
+namespace cipherd::server {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace server::testing;  // NOLINT: the test's own vocabulary
+
+using ReflectionTest = ServiceTest;
+
+void Await(grpc::CompletionQueue& queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+}
+
+TEST_F(ReflectionTest, BothServicesAreListed) {
+  grpc::GenericStub stub(NewChannel());
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  Await(queue);
+  // Field 7, list_services, an empty string.
+  const grpc::Slice request(std::string("\x3a\x00", 2));
+  call->Write(grpc::ByteBuffer(&request, 1), nullptr);
+  Await(queue);
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  Await(queue);
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(response.Dump(&slices).ok());
+  std::string text;
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  EXPECT_THAT(text, HasSubstr("cipherd.v1.EvaluationService"));
+  EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
+  call->WritesDone(nullptr);
+  Await(queue);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  Await(queue);
+  EXPECT_TRUE(status.ok());
+}
+
+}  // namespace
+}  // namespace cipherd::server
