@@ -22,8 +22,9 @@ absl::Status Probe(const ProbeOptions& options) {
   if (!options.ca_file.empty()) {
     std::ifstream file(options.ca_file, std::ios::binary);
     if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", options.ca_file));
-    credentials = grpc::SslCredentials(
-        {.pem_root_certs = std::string{std::istreambuf_iterator<char>(file), {}}});
+    grpc::SslCredentialsOptions tls;
+    tls.pem_root_certs.assign(std::istreambuf_iterator<char>(file), {});
+    credentials = grpc::SslCredentials(tls);
   }
   const std::unique_ptr<Health::Stub> stub =
       Health::NewStub(grpc::CreateChannel(options.address, credentials));

@@ -27,10 +27,10 @@ absl::StatusOr<v1::GetProgramResponse> Describe(const engine::InterpretedProgram
   CIPHERD_RETURN_IF_ERROR(codec::EncodeSignature(info.output_signature, "outputs",
                                                  response.mutable_output_signature()));
   for (const programs::ProgramInput& input : checked.spec.inputs) {
-    codec::EncodeProgramInput(input, response.add_inputs());
+    CIPHERD_RETURN_IF_ERROR(codec::EncodeProgramInput(input, "inputs", response.add_inputs()));
   }
   for (const programs::ProgramOutput& output : checked.spec.outputs) {
-    codec::EncodeProgramOutput(output, response.add_outputs());
+    CIPHERD_RETURN_IF_ERROR(codec::EncodeProgramOutput(output, "outputs", response.add_outputs()));
   }
   for (const ckks::KeyId& id : info.keys.ids()) {
     codec::EncodeKeyId(id, response.add_required_keys());

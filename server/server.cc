@@ -15,7 +15,7 @@
 namespace cipherd::server {
 namespace {
 
-// For replies that are under way when the requests themselves have ended.
+// For what is left on connections when every request has ended.
 constexpr std::chrono::seconds kTransportGrace{5};
 
 }  // namespace
@@ -112,7 +112,8 @@ absl::Status Server::Shutdown() {
   const bool drained = engine_->Drain(options_.shutdown.drain_timeout);
   health_.EndWatches();
   if (grpc_server_ != nullptr) {
-    grpc_server_->Shutdown(std::chrono::system_clock::now() + kTransportGrace);
+    grpc_server_->Shutdown(std::chrono::system_clock::now() +
+                           (drained ? kTransportGrace : std::chrono::seconds(0)));
   }
   metrics_.StopServing();
   CIPHERD_RETURN_IF_ERROR(engine_->Stop());

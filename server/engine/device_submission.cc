@@ -35,17 +35,17 @@ absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, KeyResidency& res
   execution::CudaGraphProgram& graph = instance.graph();
   // No room for the keys is this request's trouble; any other failure is the device's.
   const absl::Status loaded = residency.EnsureLoaded(keys_, *streams.transfer);
-  is_started_ = !loaded.ok() && !absl::IsResourceExhausted(loaded);
+  may_be_under_way_ = !loaded.ok() && !absl::IsResourceExhausted(loaded);
   CIPHERD_RETURN_IF_ERROR(loaded);
   CIPHERD_RETURN_IF_ERROR(instance.BindKeys(keys_.device_keys()));
   const std::vector<value::ValueTree> arguments = instance.Arguments(request_->inputs());
 
-  is_started_ = true;
+  may_be_under_way_ = true;
   CIPHERD_RETURN_IF_ERROR(streams.transfer->Record(instance.transfer_started()));
   absl::StatusOr<execution::CopyHandle> copied =
       graph.CopyInputsFrom(arguments, {.stream = streams.transfer.get(), .root_label = "inputs"});
   // A refused tree moved no byte.
-  is_started_ = copied.status().code() != absl::StatusCode::kInvalidArgument;
+  may_be_under_way_ = copied.status().code() != absl::StatusCode::kInvalidArgument;
   CIPHERD_RETURN_IF_ERROR(copied.status());
   inputs_copied_ = *copied;
 

@@ -38,10 +38,10 @@ class DeviceSubmission {
   //   output:   waits for the replay, copies the borrowed output into the request's pinned tree,
   //   then
   //             runs `on_done`
-  // After an error, is_started() tells whether work that uses this object may be under way.
+  // After an error, may_be_under_way() tells whether the device may use what this holds.
   absl::Status Enqueue(WorkerStreams& streams, KeyResidency& residency,
                        std::function<void()> on_done);
-  bool is_started() const { return is_started_; }
+  bool may_be_under_way() const { return may_be_under_way_; }
 
   // Once everything has completed: adds the device's stages to the request's times.
   void RecordTimes();
@@ -54,7 +54,7 @@ class DeviceSubmission {
   RequestPtr request_;
   ProgramPool::Lease instance_;
   KeyResidency::Pin keys_;
-  bool is_started_ = false;
+  bool may_be_under_way_ = false;
   std::optional<execution::CopyHandle> inputs_copied_;
   std::shared_ptr<const runtime::Event> replayed_;
 };

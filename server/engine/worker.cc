@@ -102,7 +102,7 @@ void Worker::Submit(DeviceSubmission submission) {
   Submissions refused;
   {
     absl::MutexLock lock(&mu_);
-    if (it->is_started() || !environment_.device.health().ok()) {
+    if (it->may_be_under_way() || !environment_.device.health().ok()) {
       // It may be under way: the completion thread ends it when the streams are quiet.
       ReportFault(status);
       return;
@@ -110,7 +110,9 @@ void Worker::Submit(DeviceSubmission submission) {
     refused.splice(refused.end(), in_flight_, it);
   }
   refused.front().Release();
-  refused.front().request()->Finish(RequestState::kExecuting, status);
+  refused.front().request()->Finish(
+      RequestState::kExecuting,
+      absl::IsResourceExhausted(status) ? WithReason(status, FailureReason::kOverloaded) : status);
 }
 
 void Worker::ReportFault(const absl::Status& cause) {

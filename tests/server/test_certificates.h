@@ -1,0 +1,42 @@
+// A certificate authority for tests: keys and certificates as PEM files in a directory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "openssl/evp.h"
+#include "openssl/x509.h"
+
+namespace cipherd::server::testing {
+
+class TestAuthority {
+ public:
+  struct Files {
+    std::string certificate;
+    std::string key;
+  };
+
+  // Writes ca.pem into `directory`, which outlives this.
+  explicit TestAuthority(std::filesystem::path directory);
+
+  std::string ca_file() const { return directory_ / "ca.pem"; }
+  // A certificate for `name`, which is both its common name and its DNS name.
+  Files Issue(const std::string& name);
+
+ private:
+  struct Free {
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+  };
+  using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
+  using CertificatePtr = std::unique_ptr<X509, Free>;
+
+  CertificatePtr Make(const std::string& name, EVP_PKEY* key, bool is_authority);
+
+  const std::filesystem::path directory_;
+  KeyPtr key_;
+  CertificatePtr certificate_;
+};
+
+}  // namespace cipherd::server::testing
