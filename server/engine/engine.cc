@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
 Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
                const base::Clock& clock)
     : options_(options), clock_(clock), device_(std::move(device)) {
-  scheduler_ = std::make_unique<Scheduler>(options.queue_capacity, clock);
+  scheduler_ = std::make_unique<Scheduler>(options.place_count(), clock);
   // A set that the device could never hold is of no use here.
   const int64_t max_set_bytes =
       std::min(options.keys.host_budget_bytes, options.keys.device_budget_bytes);
@@ -79,11 +79,8 @@ absl::Status Engine::AddProgram(std::shared_ptr<const Program> program) {
   if (FindProgram(name).ok()) {
     return absl::InvalidArgumentError(absl::StrCat("program '", name, "' is there already"));
   }
-  // A request holds its trees from its header to its last byte of reply, also while it neither
-  // waits nor runs.
-  const int tree_count = options_.queue_capacity + options_.workers * options_.instances;
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<PinnedPool> trees,
-                           PinnedPool::Create(*program, tree_count, *device_));
+                           PinnedPool::Create(*program, options_.place_count(), *device_));
   auto served = std::make_shared<ServedProgram>(std::move(program), std::move(trees));
   scheduler_->AddProgram(*served);
   absl::MutexLock lock(&mu_);

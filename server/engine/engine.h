@@ -54,13 +54,17 @@ struct EngineOptions {
   int workers = 1;
   // Of each program on each worker. Three keep transfer, compute and output busy at once.
   int instances = 3;
-  // Requests of one program that may wait.
+  // Requests of one program that may wait while every instance is busy.
   int queue_capacity = 32;
   // Uncaptured runs before each capture.
   int warmup = 1;
   KeyOptions keys;
 
   absl::Status Validate() const;
+
+  // Requests of one program between header and last byte of reply: those that wait and those that
+  // run. Each holds pinned trees, also while it is received or replied to.
+  int place_count() const { return queue_capacity + workers * instances; }
 };
 
 class Engine {

@@ -26,6 +26,8 @@ namespace cipherd::engine {
 
 class Scheduler {
  public:
+  // At most `queue_capacity` requests of each program wait, those included that an idle worker has
+  // not picked up yet.
   Scheduler(int queue_capacity, const base::Clock& clock)
       : queue_capacity_(queue_capacity), clock_(clock) {}
   Scheduler(const Scheduler&) = delete;

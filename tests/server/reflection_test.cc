@@ -1,6 +1,7 @@
 // Server reflection, asked in its own wire format, since no stub of it comes with the library.
 #include <string>
 
+#include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"

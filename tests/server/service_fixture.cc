@@ -6,6 +6,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/base/status_macros.h"
 #include "core/programs/program_spec.h"
 #include "core/secret/decryptor.h"
 #include "core/secret/encryptor.h"

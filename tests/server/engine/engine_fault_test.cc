@@ -1,4 +1,5 @@
 // A device that fails while requests are on it.
+#include <cctype>
 #include <memory>
 #include <string>
 #include <thread>
@@ -54,7 +55,9 @@ INSTANTIATE_TEST_SUITE_P(Points, EngineFaultTest,
                                            FaultPoint::kWait, FaultPoint::kRecord,
                                            FaultPoint::kLaunchHost),
                          [](const auto& info) {
-                           return std::string(cipherd::testing::ToString(info.param));
+                           std::string name(cipherd::testing::ToString(info.param));
+                           std::erase_if(name, [](char c) { return !std::isalnum(c); });
+                           return name;
                          });
 
 }  // namespace

@@ -26,8 +26,10 @@ class EngineOrderTest : public EngineTest {
 
   // Waits until the device thread has enqueued everything of `count` requests.
   void AwaitSubmitted(int count) {
+    const absl::Time start = absl::Now();
     while (device_->faults().call_count(FaultPoint::kLaunchHost) < submitted_before_ + count) {
       std::this_thread::yield();
+      ASSERT_LT(absl::Now() - start, absl::Seconds(30));
     }
   }
   int submitted_count() {

@@ -87,7 +87,8 @@ absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
   CIPHERD_ASSIGN_OR_RETURN(KeyUpload upload, store.Reserve(tenant, 2 * kKeyBytes));
   ckks::KeySet keys;
   int index = 0;
-  for (const ckks::KeyId& key_id : TwoKeys().ids()) {
+  const ckks::KeyLayout layout = TwoKeys();
+  for (const ckks::KeyId& key_id : layout.ids()) {
     CIPHERD_ASSIGN_OR_RETURN(value::Tensor data,
                              upload.Allocate(value::DType::kUint64, {kWordCount}));
     const std::vector<uint64_t> words = KeyWords(tenant_seed, index++);
