@@ -94,7 +94,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
   app.add_flag("--allow-insecure-contexts", options.allow_insecure_contexts,
                "Admit contexts below 128-bit security. For tests");
   app.add_option("--metrics-listen", options.metrics_address,
-                 "Address of the metrics page; empty: none")
+                 "Address of the metrics page, or none")
       ->capture_default_str();
   AddListenFlags(app, options.listen);
   AddDeviceFlags(app, options);
@@ -121,6 +121,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
     if (exit_code == 0) return absl::CancelledError("help was asked for");
     return absl::InvalidArgumentError(error.what());
   }
+  if (options.metrics_address == "none") options.metrics_address.clear();
   if (probe_flag->count() > 0) result.probe = probe;
   return result;
 }

@@ -31,7 +31,7 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
       Parse({"--programs=/p", "--listen=127.0.0.1:0", "--port-file=/tmp/port", "--device=cuda:1",
              "--workers=3", "--instances=4", "--queue-capacity=5", "--key-device-memory=512MiB",
              "--max-chunk=1MiB", "--drain-timeout=1.5", "--allow-insecure-contexts",
-             "--metrics-listen=", "--log-level=debug", "--tls-cert=c", "--tls-key=k",
+             "--metrics-listen=none", "--log-level=debug", "--tls-cert=c", "--tls-key=k",
              "--tls-client-ca=ca", "--allow-plaintext-remote"}));
   const ServerOptions& options = line.options;
   EXPECT_EQ(options.programs_directory, "/p");

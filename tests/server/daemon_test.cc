@@ -84,8 +84,8 @@ std::string Output(const std::string& command) {
 TEST(DaemonTest, ServesUntilASignalAndLeavesInOrder) {
   const ProgramDirectory programs;
   const std::string port_file = programs.path() / "port";
-  Child daemon({"--programs", programs.path(), "--listen", "127.0.0.1:0", "--metrics-listen", "",
-                "--device", "cpu", "--port-file", port_file, "--allow-insecure-contexts",
+  Child daemon({"--programs", programs.path(), "--listen", "127.0.0.1:0", "--metrics-listen",
+                "none", "--device", "cpu", "--port-file", port_file, "--allow-insecure-contexts",
                 "--log-level", "error"});
   const std::string line = daemon.ReadLine();
   ASSERT_THAT(line, HasSubstr("listening on port "));

@@ -51,14 +51,7 @@ std::string HttpGet(int port, const std::string& path) {
   return reply;
 }
 
-class MetricsTest : public ServiceTest {
- protected:
-  void SetUp() override {
-    ServerOptions options = TestOptions(directory_.path());
-    options.metrics_address = "127.0.0.1:0";
-    Start(options);
-  }
-};
+using MetricsTest = ServiceTest;
 
 TEST_F(MetricsTest, AcceptedIsTheSumOfAllOutcomes) {
   for (int i = 0; i < 3; ++i) ExpectGoodRequestSucceeds(i);
@@ -112,17 +105,19 @@ TEST_F(MetricsTest, GaugesShowWhatTheDaemonHolds) {
   EXPECT_THAT(text, Not(HasSubstr(alice_keys())));
 }
 
-TEST_F(MetricsTest, ThePageIsServedOverHttp) {
-  ASSERT_GT(server_->metrics_port(), 0);
-  const std::string page = HttpGet(server_->metrics_port(), "/metrics");
+TEST(MetricsPageTest, IsServedOverHttpAndAnAddressThatIsTakenIsAnError) {
+  const ProgramDirectory programs;
+  ServerOptions options = TestOptions(programs.path());
+  options.metrics_address = "127.0.0.1:0";
+  ASSERT_OK_AND_ASSIGN(const auto server, Server::Start(options, base::Clock::Real()));
+  ASSERT_GT(server->metrics_port(), 0);
+  const std::string page = HttpGet(server->metrics_port(), "/metrics");
   EXPECT_THAT(page, HasSubstr("200 OK"));
   EXPECT_THAT(page, HasSubstr("cipherd_build_info"));
-  EXPECT_THAT(page, HasSubstr("cipherd_requests_accepted_total"));
-}
+  EXPECT_THAT(page, HasSubstr("cipherd_program_ready"));
 
-TEST_F(MetricsTest, AnAddressThatIsTakenIsAnError) {
   Metrics second;
-  EXPECT_THAT(second.Serve("127.0.0.1:" + std::to_string(server_->metrics_port())),
+  EXPECT_THAT(second.Serve("127.0.0.1:" + std::to_string(server->metrics_port())),
               cipherd::testing::StatusIs(absl::StatusCode::kUnavailable));
 }
 

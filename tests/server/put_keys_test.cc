@@ -143,8 +143,9 @@ TEST_F(PutKeysTest, EachBrokenUploadHasItsStatusAndLeavesNothing) {
        changed([&](auto& m) { m[0].mutable_header()->set_total_bytes(uint64_t{1} << 50); }),
        StatusCode::kInvalidArgument, v1::ERROR_REASON_LIMIT_EXCEEDED},
       {"more bytes than the device may keep",
-       changed([&](auto& m) { m[0].mutable_header()->set_total_bytes(uint64_t{1} << 33); }),
-       StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED},
+       {Header(700, 700 * total / keys_.size())},
+       StatusCode::kResourceExhausted,
+       v1::ERROR_REASON_LIMIT_EXCEEDED},
   };
   const size_t pinned = server_->engine().device().pinned_memory_stats().allocated_bytes;
   for (const Case& c : cases) {

@@ -143,10 +143,9 @@ std::vector<double> Party::Decrypt(const value::ValueTree& outputs) {
                                   program_->context->parameters(), program_->context->id())
           .value();
   const ckks::Plaintext plaintext = secret::Decryptor(secret_key_).Decrypt(ciphertext).value();
+  const std::vector<std::complex<double>> decoded = encoder_.Decode(plaintext).value();
   std::vector<double> slots;
-  for (const std::complex<double>& slot : encoder_.Decode(plaintext).value()) {
-    slots.push_back(slot.real());
-  }
+  for (const std::complex<double>& slot : decoded) slots.push_back(slot.real());
   return slots;
 }
 
