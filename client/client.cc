@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/call_status.h"
 #include "client/channel.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/error_detail.h"
-#include "proto/grpc_status/grpc_status.h"
 
 namespace cipherd::client {
 namespace {
@@ -60,14 +60,14 @@ std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& opti
 absl::StatusOr<v1::ServerInfo> Client::GetServerInfo(const CallOptions& options) const {
   v1::ServerInfo info;
   CIPHERD_RETURN_IF_ERROR(
-      FromGrpcStatus(stub_->GetServerInfo(MakeContext(options, kControlTimeout).get(), {}, &info)));
+      StatusOfCall(stub_->GetServerInfo(MakeContext(options, kControlTimeout).get(), {}, &info)));
   return info;
 }
 
 absl::StatusOr<std::vector<v1::ProgramSummary>> Client::ListPrograms(
     const CallOptions& options) const {
   v1::ListProgramsResponse response;
-  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(
+  CIPHERD_RETURN_IF_ERROR(StatusOfCall(
       stub_->ListPrograms(MakeContext(options, kControlTimeout).get(), {}, &response)));
   return std::vector<v1::ProgramSummary>(response.programs().begin(), response.programs().end());
 }
@@ -77,7 +77,7 @@ absl::StatusOr<v1::GetProgramResponse> Client::GetProgramMessage(const std::stri
   v1::GetProgramRequest request;
   request.set_name(name);
   v1::GetProgramResponse response;
-  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(
+  CIPHERD_RETURN_IF_ERROR(StatusOfCall(
       stub_->GetProgram(MakeContext(options, kControlTimeout).get(), request, &response)));
   if (response.summary().name() != name) {
     return absl::InternalError(absl::StrCat("response.summary.name: expected '", name, "', got '",
@@ -102,7 +102,7 @@ absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& 
   CIPHERD_ASSIGN_OR_RETURN(*request.mutable_key_set_id(),
                            codec::EncodeDigest(key_set_id, "key_set_id"));
   v1::DropKeysResponse response;
-  return FromGrpcStatus(
+  return StatusOfCall(
       stub_->DropKeys(MakeContext(options, kControlTimeout).get(), request, &response));
 }
 

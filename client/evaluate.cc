@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/call_status.h"
 #include "client/client.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/payload_reader.h"
 #include "proto/codec/tree_admission.h"
 #include "proto/codec/tree_encoder.h"
-#include "proto/grpc_status/grpc_status.h"
 
 namespace cipherd::client {
 namespace {
@@ -85,7 +85,7 @@ absl::StatusOr<EvaluationResult> Client::EvaluateUnary(const ProgramDescription&
                                                        grpc::ClientContext& context) const {
   EvaluationResult result;
   v1::EvaluateResponse response;
-  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(stub_->Evaluate(&context, request, &response)));
+  CIPHERD_RETURN_IF_ERROR(StatusOfCall(stub_->Evaluate(&context, request, &response)));
   result.sent_bytes = request.ByteSizeLong();
   result.received_bytes = response.ByteSizeLong();
   result.stage_times = response.stage_times();
@@ -145,7 +145,7 @@ absl::StatusOr<EvaluationResult> Client::EvaluateStream(const ProgramDescription
       return AsFaultOfDaemon(status);
     }
   }
-  CIPHERD_RETURN_IF_ERROR(FromGrpcStatus(stream->Finish()));
+  CIPHERD_RETURN_IF_ERROR(StatusOfCall(stream->Finish()));
   if (!reader.has_value())
     return absl::InternalError("the daemon ended the evaluation without a result");
   absl::StatusOr<value::ValueTree> outputs = std::move(*reader).Finish();

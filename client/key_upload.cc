@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/call_status.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/tree_encoder.h"
-#include "proto/grpc_status/grpc_status.h"
 
 namespace cipherd::client {
 
@@ -91,7 +91,7 @@ absl::Status KeyUpload::Write(const v1::PutKeysRequest& message) {
 
 absl::Status KeyUpload::FinishCall() {
   is_finished_ = true;
-  return FromGrpcStatus(writer_->Finish());
+  return StatusOfCall(writer_->Finish());
 }
 
 }  // namespace cipherd::client

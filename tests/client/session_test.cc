@@ -206,6 +206,13 @@ TEST_F(SessionTest, ErrorsOfTheDaemonKeepCodeMessageAndPath) {
   }
 }
 
+TEST_F(SessionTest, CallThatADaemonDropsAsItShutsDownIsUnavailable) {
+  ASSERT_OK(Start());
+  service_.evaluation_error = absl::CancelledError("");
+  EXPECT_THAT(session_->Evaluate({{"x", ExampleItems(1)}}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("without an answer")));
+}
+
 TEST_F(SessionTest, SecretKeyOfAnotherContextIsRefused) {
   ASSERT_OK_AND_ASSIGN(client_, Client::Connect(service_.ClientOptions()));
   ASSERT_OK_AND_ASSIGN(const ProgramPtr program, client_->GetProgram("echo"));
