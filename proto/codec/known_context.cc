@@ -1,6 +1,5 @@
 #include "proto/codec/known_context.h"
 
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -25,13 +24,6 @@ KnownContext::KnownContext(ckks::ContextParameters parameters)
   id_bytes_.assign(digest.begin(), digest.end());
   primes_ = parameters_.q_primes;
   primes_.insert(primes_.end(), parameters_.p_primes.begin(), parameters_.p_primes.end());
-  for (int depth = 0; depth <= parameters_.max_depth(); ++depth) {
-    double log2_product = 0;
-    for (int id = parameters_.dropped_count(depth); id < parameters_.q_count(); ++id) {
-      log2_product += std::log2(static_cast<double>(parameters_.q_primes[id]));
-    }
-    log2_active_q_.push_back(log2_product);
-  }
 }
 
 absl::StatusOr<KnownContextPtr> RequireContext(std::span<const KnownContextPtr> contexts,

@@ -34,8 +34,6 @@ class KnownContext {
 
   // q_primes, then p_primes: indexed by prime id.
   const std::vector<uint64_t>& primes() const { return primes_; }
-  // log2 of the product of the Q primes that are active at `depth`, in [0, max_depth].
-  double log2_active_q(int depth) const { return log2_active_q_[static_cast<size_t>(depth)]; }
 
  private:
   explicit KnownContext(ckks::ContextParameters parameters);
@@ -44,7 +42,6 @@ class KnownContext {
   std::string id_;
   std::string id_bytes_;
   std::vector<uint64_t> primes_;
-  std::vector<double> log2_active_q_;
 };
 
 // The one among `contexts` whose id a peer names by `id_bytes`, in the field called `path`.

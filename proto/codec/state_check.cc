@@ -129,7 +129,7 @@ class StateCheck {
     if (!metadata_.scale.has_value()) return absl::OkStatus();
     const double scale = *metadata_.scale;
     const int depth = static_cast<int>(metadata_.depth.value_or(0));
-    const double log2_bound = context_.log2_active_q(depth);
+    const double log2_bound = parameters().log_q(depth);
     if (std::isfinite(scale) && scale >= 1 && std::log2(scale) < log2_bound) {
       return absl::OkStatus();
     }
