@@ -195,14 +195,15 @@ TEST_F(MutationTest, ATextOfAProgramIsRefusedOrPrintsAgain) {
   programs::ProgramSpec spec;
   spec.name = "p";
   spec.context = SmallContext()->parameters();
-  spec.inputs = {{.name = "x", .depth = 1, .scale = 2.5, .layout = {2, 1, 4, 2}}};
+  spec.inputs = {
+      {.name = "x", .depth = 1, .scale = 2.5, .layout = {2, 1, 4, 2}, .description = ""}};
   spec.operations = {{.name = "y",
                       .kind = programs::OperationKind::kLinearTransform,
                       .a = "x",
                       .constant = "w",
                       .expansion = {2, true},
                       .offsets = "o"}};
-  spec.outputs = {{.name = "z", .edge = "y"}};
+  spec.outputs = {{.name = "z", .edge = "y", .layout = {}, .description = ""}};
   ASSERT_OK_AND_ASSIGN(const std::string text, PrintProgramText(spec));
   ForEachMutant(text, [&](const std::string& mutant) {
     const absl::StatusOr<programs::ProgramSpec> parsed = ParseProgramText(mutant, "mutant");
