@@ -5,8 +5,9 @@
 //
 // With transfer, compute and result on streams of their own, and no call that blocks:
 //
-//   CIPHERD_ASSIGN_OR_RETURN(CopyHandle copied, program->CopyInputsFrom({pinned}, {.stream =
-//   &transfer})); CIPHERD_ASSIGN_OR_RETURN(ValueTree borrowed, program->ReplayPrepared(
+//   CIPHERD_ASSIGN_OR_RETURN(CopyHandle copied, program->CopyInputsFrom(
+//       {pinned}, {.stream = &transfer}));
+//   CIPHERD_ASSIGN_OR_RETURN(ValueTree borrowed, program->ReplayPrepared(
 //       compute, {.copy_handle = copied, .wait_for = {previous_result_copied}}));
 //   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const Event> done, program->completion_event());
 //   CIPHERD_RETURN_IF_ERROR(output_stream.Wait(*done));
@@ -17,12 +18,15 @@
 // Ownership: a program owns its graph with its memory pool, its input buffer, its callable (and
 // what that binds). Outputs are borrowed: each replay writes the same storage, so the next one
 // overwrites it. Ask for `copy_output` to own a result, or name in `wait_for` who still reads the
-// borrowed one. Threading: one thread at a time; a second one gets FailedPrecondition and changes
-// nothing. Programs are independent of each other: build one per concurrent worker. Errors:
-// InvalidArgument for structure, residency and arguments; FailedPrecondition when closed, in use,
-// or given a handle that is foreign or not the latest; Internal, naming stage and function and
-// keeping the cause, where warm-up, capture or first replay failed; the device's own error later
-// on.
+// borrowed one.
+//
+// Threading: one thread at a time; a second one gets FailedPrecondition and changes nothing.
+// Programs are independent of each other: build one per concurrent worker.
+//
+// Errors: InvalidArgument for structure, residency and arguments; FailedPrecondition when closed,
+// in use, or given a handle that is foreign or not the latest; Internal, naming stage and function
+// and keeping the cause, where warm-up, capture or first replay failed; the device's own error
+// later on.
 #pragma once
 
 #include <atomic>

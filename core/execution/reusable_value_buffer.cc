@@ -165,8 +165,9 @@ absl::StatusOr<CopyHandle> ReusableValueBuffer::CopyToDevice(const ValueTree& so
   CIPHERD_RETURN_IF_ERROR(WaitForEvents(wait_for, stream));
   // The first one, until it is complete, is that of Like: it also stands for what `stream` may not
   // know, the earlier users of the storage on the stream that allocated it.
-  for (const CopyHandle& earlier : in_flight_)
+  for (const CopyHandle& earlier : in_flight_) {
     CIPHERD_RETURN_IF_ERROR(earlier.WaitOn(stream).status());
+  }
 
   const std::vector<const Tensor*> sources = value::TensorsOf(source);
   CopyHandle handle(event, placement_, StoragesOf(source), value::ValueTreeNbytes(source), token_);

@@ -12,11 +12,16 @@
 // event after the consumer and pass it as `wait_for`. Two buffers, one written while the other is
 // read, stream any number of tiles through memory for two.
 //
-// Ownership: the buffer owns its storage and, until a copy is complete, the source storage of the
-// copy. value() shares ownership of the storage; using such a tree after Close is the caller's
-// fault. Threading: members are thread-safe; a stream passed in is used by the calling thread
-// during the call. Errors: InvalidArgument for structure and arguments, FailedPrecondition once
-// closed or for a foreign handle, the device's own error otherwise.
+// Ownership: the buffer owns its storage, and the source storage of its copies; a source is
+// released when its copy is found complete: by CopyHandle::Done or Synchronize, by the next
+// CopyFrom, by Close. value() shares ownership of the storage; using such a tree after Close is the
+// caller's fault.
+//
+// Threading: members are thread-safe; a stream passed in is used by the calling thread during the
+// call.
+//
+// Errors: InvalidArgument for structure and arguments, FailedPrecondition once closed or for a
+// foreign handle, the device's own error otherwise.
 #pragma once
 
 #include <cstdint>

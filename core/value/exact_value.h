@@ -1,10 +1,14 @@
 // A cryptographic value with the exact state that gives its bytes their meaning.
 //
-// Axes, always in this order: ciphertext "data" [component 2|3, batch…, limb, coefficient];
-// plaintext "data" [batch…, limb, coefficient] (rns), [batch…, coefficient] (integer_coefficients,
-// approximate_coefficients) or [batch…, slot] (slots); keys "data" [digit, 2, limb, coefficient]; a
-// public key "data" [2, limb, coefficient]; a secret key "data" [limb, coefficient]. This layer
-// carries state; what states are lawful is for ckks (core/ckks) and the codec to say.
+// Axes, always in this order, of the tensor called "data":
+//   ciphertext   [component 2|3, batch…, limb, coefficient]
+//   plaintext    [batch…, limb, coefficient] (rns), [batch…, coefficient] (integer_coefficients,
+//                approximate_coefficients) or [batch…, slot] (slots)
+//   keys         [digit, 2, limb, coefficient]
+//   public key   [2, limb, coefficient]
+//   secret key   [limb, coefficient]
+//
+// This layer carries state; what states are lawful is for ckks (core/ckks) and the codec to say.
 #pragma once
 
 #include <cstdint>

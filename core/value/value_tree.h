@@ -1,9 +1,9 @@
 // Tensors and exact values nested in lists, tuples and dicts: what callables take and return, what
 // buffers hold, what requests carry.
 //
-//   ValueTree tree = ValueTree::Dict({{"x", ValueTree::Value(ciphertext)},
-//                                     {"rows", ValueTree::List({ValueTree::Leaf(t0),
-//                                     ValueTree::Leaf(t1)})}});
+//   ValueTree tree = ValueTree::Dict(
+//       {{"x", ValueTree::Value(ciphertext)},
+//        {"rows", ValueTree::List({ValueTree::Leaf(t0), ValueTree::Leaf(t1)})}});
 //   tree["rows"][1]
 //
 // A tree can also hold what no signature admits (None, an opaque host object such as a scalar), so
