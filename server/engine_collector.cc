@@ -115,10 +115,12 @@ void CollectKeys(const engine::Engine& engine, std::vector<MetricFamily>& famili
                          .Add({}, static_cast<double>(store.set_count()))
                          .Take());
   families.push_back(Counter("cipherd_key_residency_total",
-                             "Uses of key sets on the device: resident already, copied, evicted")
+                             "Uses of key sets on the device: resident already, copied, evicted, "
+                             "put off for want of room")
                          .Add({{"event", "hit"}}, static_cast<double>(device.hits))
                          .Add({{"event", "load"}}, static_cast<double>(device.loads))
                          .Add({{"event", "eviction"}}, static_cast<double>(device.evictions))
+                         .Add({{"event", "refusal"}}, static_cast<double>(device.refusals))
                          .Take());
 }
 

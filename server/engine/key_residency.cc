@@ -51,7 +51,10 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   }
   int64_t evictable_bytes = 0;
   for (const Entry* entry : lru_) evictable_bytes += entry->host->bytes;
-  if (stats_.used_bytes - evictable_bytes + keys->bytes > budget_bytes_) return std::nullopt;
+  if (stats_.used_bytes - evictable_bytes + keys->bytes > budget_bytes_) {
+    ++stats_.refusals;
+    return std::nullopt;
+  }
   while (stats_.used_bytes + keys->bytes > budget_bytes_) {
     evicted.push_back(Remove(lru_.front()));
     ++stats_.evictions;

@@ -69,6 +69,7 @@ class KeyResidency {
     uint64_t hits = 0;   // pins of a set that was here
     uint64_t loads = 0;  // copies of a set to the device
     uint64_t evictions = 0;
+    uint64_t refusals = 0;  // of TryPin, for want of room
   };
 
   // `on_release` runs after each pin has gone, without a lock.

@@ -1,5 +1,6 @@
 // What of different requests may overlap, and what may not, on streams that the test steps.
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -15,11 +16,12 @@ using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
 class EngineOrderTest : public EngineTest {
  protected:
-  void StartStepped(int instances) {
+  void StartStepped(int instances, int workers = 1) {
     std::unique_ptr<SteppedDevice> device = SteppedDevice::Open();
     device_ = device.get();
     EngineOptions options = SmallEngine();
     options.instances = instances;
+    options.workers = workers;
     Start(std::move(device), options);
     submitted_before_ = device_->faults().call_count(FaultPoint::kLaunchHost);
   }
@@ -36,9 +38,12 @@ class EngineOrderTest : public EngineTest {
     return device_->faults().call_count(FaultPoint::kLaunchHost) - submitted_before_;
   }
 
-  runtime::Stream& transfer() { return device_->stream("worker 0 transfer"); }
-  runtime::Stream& compute() { return device_->stream("worker 0 compute"); }
-  runtime::Stream& output() { return device_->stream("worker 0 output"); }
+  runtime::Stream& transfer(int worker = 0) { return StreamOf(worker, "transfer"); }
+  runtime::Stream& compute(int worker = 0) { return StreamOf(worker, "compute"); }
+  runtime::Stream& output(int worker = 0) { return StreamOf(worker, "output"); }
+  runtime::Stream& StreamOf(int worker, const std::string& stage) {
+    return device_->stream("worker " + std::to_string(worker) + " " + stage);
+  }
   size_t RunIdle(runtime::Stream& stream) { return device_->puppet().RunUntilIdle(stream); }
   size_t Pending(runtime::Stream& stream) { return device_->puppet().PendingCount(stream); }
 
@@ -119,6 +124,40 @@ TEST_F(EngineOrderTest, KeysAreLoadedBehindNoReplayAndAReplayWaitsForItsKeys) {
   EXPECT_TRUE(resident->is_correct());
   EXPECT_TRUE(loading->is_correct());
   EXPECT_EQ(engine_->key_residency().stats().loads, 2u);
+}
+
+TEST_F(EngineOrderTest, AReplayWaitsForKeysThatAnotherWorkerLoads) {
+  StartStepped(/*instances=*/1, /*workers=*/2);
+  auto first = Run(1, 10), second = Run(1, 20);
+  AwaitSubmitted(2);
+  EXPECT_EQ(engine_->key_residency().stats().loads, 1u);
+  const int loader = Pending(transfer(0)) > Pending(transfer(1)) ? 0 : 1;
+  const int other = 1 - loader;
+  RunIdle(transfer(other));
+  EXPECT_EQ(Pending(transfer(other)), 0u);
+  RunIdle(compute(other));
+  RunIdle(output(other));
+  EXPECT_GT(Pending(output(other)), 0u) << "its keys have not been copied yet";
+  RunIdle(transfer(loader));
+  RunIdle(compute(other));
+  RunIdle(output(other));
+  EXPECT_EQ(Pending(output(other)), 0u);
+  device_->puppet().RunAll();
+  EXPECT_TRUE(first->is_correct());
+  EXPECT_TRUE(second->is_correct());
+}
+
+TEST_F(EngineOrderTest, AStreamThatFailsSilentlyEndsItsRequests) {
+  StartStepped(/*instances=*/2);
+  ASSERT_OK(cipherd::testing::FailStream(transfer(), absl::InternalError("injected")));
+  auto first = Run(1, 10), second = Run(1, 20);
+  AwaitSubmitted(2);
+  // The failure drops all later work, the word of completion included.
+  device_->puppet().RunAll();
+  EXPECT_THAT(first->result(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(second->result(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(served().trees().leased_count(), 0u);
+  EXPECT_FALSE(engine_->workers()[0]->is_healthy());
 }
 
 TEST_F(EngineOrderTest, SwitchingTenantsWithResidentKeysCopiesNoKey) {
