@@ -30,7 +30,8 @@ struct ClientOptions {
   // machine or the flag is set.
   std::optional<TlsOptions> tls;
   bool allow_plain_text_to_remote = false;
-  // Sent as "authorization: Bearer …" with every call, where not empty.
+  // Sent as "authorization: Bearer …" with every call, where not empty: for a proxy that asks for
+  // one. The daemon itself knows tenants by their certificates.
   std::string bearer_token;
 
   // Until the first answer of the daemon.

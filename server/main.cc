@@ -1,5 +1,4 @@
 // cipherd: parses its flags, starts the daemon, and waits for a signal to drain it.
-#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/base/allocator_policy.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "server/command_line.h"
@@ -19,14 +19,6 @@
 
 namespace cipherd::server {
 namespace {
-
-// Messages are megabytes. With glibc's defaults each would come from mmap, page by page, and go
-// back to the system when it is freed; kept on the heap they are reused. 32 MiB is the most that
-// glibc takes for the first.
-void KeepLargeBlocks() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-}
 
 void SetUpLogging(const std::string& level) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("cipherd"));
@@ -79,7 +71,7 @@ absl::Status Run(const ServerOptions& options) {
 }
 
 int Main(int argc, char** argv) {
-  KeepLargeBlocks();
+  base::KeepLargeBlocks();
   int exit_code = 0;
   const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv, exit_code);
   if (!command_line.ok()) return exit_code;

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "core/runtime/device.h"
 #include "proto/codec/wire_limits.h"
+#include "proto/grpc_status/transport.h"
 #include "server/engine/engine.h"
 
 namespace cipherd::server {
@@ -46,7 +47,7 @@ struct TransportOptions {
   absl::Duration keepalive_interval = absl::Seconds(60);
   absl::Duration keepalive_timeout = absl::Seconds(20);
   // Clients that ping more often are disconnected.
-  absl::Duration min_client_ping_interval = absl::Seconds(10);
+  absl::Duration min_client_ping_interval = transport::kMinPingInterval;
 };
 
 struct DeviceConfig {

@@ -7,14 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/resource_quota.h"
+#include "proto/grpc_status/transport.h"
 
 namespace cipherd::server {
 namespace {
-
-// Beside its payload a message has a description of at most this size.
-constexpr int kDescriptionBytes = 1 << 20;
-// Larger frames cost fewer of gRPC's own steps a megabyte.
-constexpr int kFrameBytes = 1 << 20;
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
@@ -46,9 +42,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const T
 
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder) {
   const TransportOptions& transport = options.transport;
-  const uint64_t payload_bytes =
-      std::max(options.limits.max_chunk_bytes, options.limits.max_unary_bytes);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(payload_bytes) + kDescriptionBytes);
+  builder.SetMaxReceiveMessageSize(cipherd::transport::MaxMessageBytes(
+      options.limits.max_chunk_bytes, options.limits.max_unary_bytes));
 
   grpc::ResourceQuota quota("cipherd");
   quota.Resize(static_cast<size_t>(transport.buffer_bytes));
@@ -57,7 +52,7 @@ void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& bu
   // A second daemon on the same port is an error, not a partner.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, transport.max_concurrent_streams);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, cipherd::transport::kMaxFrameBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
                              Milliseconds(transport.keepalive_interval));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,

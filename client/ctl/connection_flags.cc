@@ -47,7 +47,8 @@ void ConnectionFlags::AddTo(CLI::App& app) {
       ->needs(tls_flag);
   app.add_flag("--allow-plain-text", allow_plain_text_to_remote,
                "Connect to another machine without TLS");
-  app.add_option("--token-file", token_file, "File with the bearer token");
+  app.add_option("--token-file", token_file,
+                 "File with a bearer token, for a proxy that asks for one");
   app.add_flag("--allow-insecure-contexts", allow_insecure_contexts,
                "Take programs below 128-bit security: for tests");
   app.add_option("--connect-timeout", connect_timeout_seconds,

@@ -10,7 +10,7 @@
 namespace cipherd::base {
 
 // Serves blocks up to 32 MiB (the most that glibc lets one ask for) from the heap, and keeps up to
-// 256 MiB of free heap. To be called first in main. Returns false where the allocator does not take
+// 1 GiB of free heap. To be called first in main. Returns false where the allocator does not take
 // it.
 bool KeepLargeBlocks();
 
