@@ -10,7 +10,7 @@
 //
 // Ownership: shares the tensors. A reader that is dropped half way leaves undefined bytes in them
 // and nothing else. Threading: one thread at a time. Errors: InvalidArgument with reason
-// MALFORMED_VALUE, or PROTOCOL for a call after a failure.
+// MALFORMED_VALUE for what a peer sent, Internal for memory that does not fit the plan.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,9 @@ class PayloadReader {
   // dtype, shape or memory than asked for.
   static absl::StatusOr<PayloadReader> Allocate(AdmittedTree admitted,
                                                 const TensorAllocator& allocate);
-  // Into the host tensors of `storage`, whose signature is the admitted tree's but for the strides
-  // (contiguous) and the metadata, which do not matter here (else Internal).
+  // Into the tensors of `storage`, a lease for instance: contiguous, on the host, of the admitted
+  // dtypes and shapes in payload order (else Internal). The result has the admitted state over
+  // these tensors; the state and structure of `storage` do not matter.
   static absl::StatusOr<PayloadReader> Into(AdmittedTree admitted, const value::ValueTree& storage);
 
   PayloadReader(PayloadReader&&) = default;
