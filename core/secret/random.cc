@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,12 @@ namespace cipherd::secret {
 namespace {
 
 constexpr size_t kBlockBytes = 4096;
+
+// Only an exhausted heap or an OpenSSL without ChaCha20 gets here. Going on would hand out what is
+// not random, and keys made of it would open to anyone.
+void RequireCipher(bool worked) {
+  if (!worked) std::abort();
+}
 
 }  // namespace
 
@@ -41,7 +48,9 @@ Random Random::FromSeedForTesting(uint64_t seed) {
 Random::Random(std::span<const uint8_t, 32> key)
     : cipher_(EVP_CIPHER_CTX_new()), block_(kBlockBytes), used_(kBlockBytes) {
   const std::array<uint8_t, 16> counter_and_nonce = {};
-  EVP_EncryptInit_ex(cipher_.get(), EVP_chacha20(), nullptr, key.data(), counter_and_nonce.data());
+  RequireCipher(cipher_ != nullptr &&
+                EVP_EncryptInit_ex(cipher_.get(), EVP_chacha20(), nullptr, key.data(),
+                                   counter_and_nonce.data()) == 1);
 }
 
 Random::~Random() = default;
@@ -52,8 +61,10 @@ void Random::Refill() {
   // Overwrites what was given out before.
   std::fill_n(block_.data(), block_.size(), uint8_t{0});
   int length = 0;
-  EVP_EncryptUpdate(cipher_.get(), block_.data(), &length, block_.data(),
-                    static_cast<int>(block_.size()));
+  const int size = static_cast<int>(block_.size());
+  RequireCipher(EVP_EncryptUpdate(cipher_.get(), block_.data(), &length, block_.data(), size) ==
+                    1 &&
+                length == size);
   used_ = 0;
 }
 
