@@ -18,6 +18,12 @@ namespace {
 // What the sampler's Gaussians stay below, in standard deviations.
 constexpr double kLargestDeviation = 8.6;
 
+// Doubles up to here stand for every integer, so that rounding leaves no bit of the error bare.
+constexpr double kLogLargestNoise = 52;
+
+// Over the 2^15 pairs of a ring of degree 2^16, tails of mass 2^-53 each add up to 2^-38.
+constexpr int kMostStatisticalBits = 38;
+
 }  // namespace
 
 absl::Status FloodingOptions::Validate() const {
@@ -25,9 +31,10 @@ absl::Status FloodingOptions::Validate() const {
     return absl::InvalidArgumentError(
         absl::StrCat("flooding.error_bound: expected a finite number above 0, got ", error_bound));
   }
-  if (statistical_bits < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flooding.statistical_bits: expected at least 1, got ", statistical_bits));
+  if (statistical_bits < 1 || statistical_bits > kMostStatisticalBits) {
+    return absl::InvalidArgumentError(absl::StrCat("flooding.statistical_bits: expected 1 to ",
+                                                   kMostStatisticalBits, ", got ",
+                                                   statistical_bits));
   }
   if (result_count < 1) {
     return absl::InvalidArgumentError(
@@ -100,7 +107,7 @@ absl::StatusOr<ckks::Plaintext> Decryptor::DecryptForSharing(const ckks::Ciphert
   CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext message, Decrypt(ciphertext));
   const double sigma = flooding.StandardDeviation(parameters.ring_degree());
   const double log_largest = std::log2(kLargestDeviation * sigma);
-  const double log_bound = std::min(62.0, parameters.log_q(message.depth) - 2);
+  const double log_bound = std::min(kLogLargestNoise, parameters.log_q(message.depth) - 2);
   if (!(log_largest <= log_bound)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "flooding: expected noise of at most 2^", log_bound, " at depth ", message.depth,

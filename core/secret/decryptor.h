@@ -30,10 +30,12 @@ namespace cipherd::secret {
 // on each coefficient. Given the message, results with and without the ciphertexts' errors then
 // have Kullback-Leibler divergence at most result_count · N · error_bound^2 / (2 · sigma^2), so by
 // Pinsker's inequality a total variation distance of at most 2^-statistical_bits.
+// The sampler computes in doubles: its tail is cut at mass 2^-53 a coordinate, and a magnitude above
+// 2^52 would leave low bits of the error uncovered. Both bound what can be promised.
 struct FloodingOptions {
   double error_bound =
       0;  // of the error's coefficients in magnitude, as the circuit's analysis gives it
-  int statistical_bits = 0;  // at least 1
+  int statistical_bits = 0;  // 1 to 38
   int64_t result_count = 1;  // results shared under this key in its life
 
   // InvalidArgument where a number is out of range (error_bound finite, > 0; counts ≥ 1).
@@ -49,7 +51,7 @@ class Decryptor {
   absl::StatusOr<ckks::Plaintext> Decrypt(const ckks::Ciphertext& ciphertext) const;
 
   // The same with flooding noise added. InvalidArgument where 8.6 standard deviations exceed a
-  // quarter of the modulus at that depth, or 2^62: the result would be noise.
+  // quarter of the modulus at that depth (the result would be noise), or 2^52 (see above).
   absl::StatusOr<ckks::Plaintext> DecryptForSharing(const ckks::Ciphertext& ciphertext,
                                                     const FloodingOptions& flooding,
                                                     Random& random) const;

@@ -156,9 +156,9 @@ TEST_F(EncryptionTest, FloodingRefusesWhatLeavesNoMessage) {
     EXPECT_THAT(decryptor_.DecryptForSharing(ciphertext, flooding, random_),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
   };
-  refused({.error_bound = 100, .statistical_bits = 40},
+  refused({.error_bound = 1e4, .statistical_bits = 38},
           "expected noise of at most 2^48 at depth 3");
-  refused({.error_bound = 100, .statistical_bits = 2000}, "expected noise of at most 2^48");
+  refused({.error_bound = 1, .statistical_bits = 39}, "statistical_bits: expected 1 to 38, got 39");
   refused({.error_bound = 0, .statistical_bits = 10}, "error_bound");
   refused({.error_bound = NAN, .statistical_bits = 10}, "error_bound");
   refused({.error_bound = 1, .statistical_bits = 0}, "statistical_bits");
