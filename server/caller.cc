@@ -1,10 +1,10 @@
 #include "server/caller.h"
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "grpc/support/time.h"
 #include "grpcpp/security/auth_context.h"
 
 namespace cipherd::server {
@@ -20,9 +20,11 @@ Caller Caller::Of(const grpc::ServerContextBase& context) {
       caller.tenant = absl::StrCat("x509:", std::string(names[0].data(), names[0].size()));
     }
   }
-  const std::chrono::system_clock::time_point deadline = context.deadline();
-  if (deadline != std::chrono::system_clock::time_point::max()) {
-    caller.deadline = absl::FromChrono(deadline);
+  // As a time_point a far deadline would overflow into the past.
+  const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_REALTIME);
+  if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_REALTIME)) != 0) {
+    caller.deadline =
+        absl::FromUnixSeconds(deadline.tv_sec) + absl::Nanoseconds(deadline.tv_nsec);
   }
   return caller;
 }

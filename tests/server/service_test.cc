@@ -111,6 +111,20 @@ TEST_F(ServiceTest, ResultsOfConcurrentClientsAreNeverMixed) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(ServiceTest, ADeadlineBeyondTheYear2262IsNotInThePast) {
+  const WireRequest request =
+      MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128)));
+  v1::EvaluateRequest message;
+  *message.mutable_header() = request.header;
+  message.set_payload(request.payload);
+  grpc::ClientContext context;
+  // Nanoseconds since 1970 would not fit 63 bits.
+  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_REALTIME),
+                                    gpr_time_from_hours(2'200'000, GPR_TIMESPAN)));
+  v1::EvaluateResponse response;
+  EXPECT_OK(FromGrpcStatus(stub_->Evaluate(&context, message, &response)));
+}
+
 TEST_F(ServiceTest, AStreamThatIsCancelledGivesItsMemoryBack) {
   engine::ServedProgram& served = **server_->engine().FindProgram("square_sum");
   const WireRequest request =
