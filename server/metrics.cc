@@ -12,6 +12,9 @@
 namespace cipherd::server {
 namespace {
 
+// One that holds a connection open and silent must not keep the others from their page.
+constexpr size_t kScrapeThreads = 4;
+
 // Upper bounds in seconds, 10 µs to 100 s, three a decade.
 const prometheus::Histogram::BucketBoundaries& SecondsBuckets() {
   static const auto* const buckets = [] {
@@ -74,7 +77,7 @@ void Metrics::CollectFrom(const engine::Engine& engine) {
 absl::StatusOr<int> Metrics::Serve(const std::string& address) {
   // The library reports a failure to bind by an exception; it ends here.
   try {
-    exposer_ = std::make_unique<prometheus::Exposer>(address, /*num_threads=*/1);
+    exposer_ = std::make_unique<prometheus::Exposer>(address, kScrapeThreads);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("metrics: cannot listen on ", address, ": ", error.what()));
