@@ -27,13 +27,13 @@ class TenantsTest : public ServiceTest {
 
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(const std::string& name) {
     client::ClientOptions options;
-    options.target = "localhost:" + std::to_string(server_->port());
+    options.target = "127.0.0.1:" + std::to_string(server_->port());
     options.security_policy = ckks::SecurityPolicy::kAllowInsecure;
     options.connect_timeout = name.empty() ? absl::Seconds(1) : absl::Seconds(30);
     options.tls = client::TlsOptions{.ca_file = authority_.ca_file(),
                                      .certificate_file = "",
                                      .private_key_file = "",
-                                     .server_name = ""};
+                                     .server_name = "localhost"};
     if (!name.empty()) {
       const TestAuthority::Files files = authority_.Issue(name);
       options.tls->certificate_file = files.certificate;
