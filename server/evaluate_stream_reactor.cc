@@ -20,7 +20,10 @@ void EvaluateStreamReactor::OnReadDone(bool ok) {
     OnHalfClose();
     return;
   }
-  if (const absl::Status status = Receive(request_); !status.ok()) {
+  const absl::Status status = Receive(request_);
+  // What a header brought along, unknown fields included, must not last as long as the stream.
+  request_.Clear();
+  if (!status.ok()) {
     FinishWith(status);
     return;
   }
@@ -39,6 +42,9 @@ absl::Status EvaluateStreamReactor::Receive(const v1::EvaluateStreamRequest& mes
         return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "chunk", "expected a header, got a chunk");
       }
       const uint64_t limit = environment_.limits.max_chunk_bytes;
+      if (message.chunk().empty()) {
+        return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "chunk", "expected bytes, got none");
+      }
       if (message.chunk().size() > limit) {
         return codec::Refuse(
             v1::ERROR_REASON_LIMIT_EXCEEDED, "chunk",

@@ -24,6 +24,8 @@ void PutKeysReactor::OnReadDone(bool ok) {
   absl::Status status;
   if (ok) {
     status = Receive(request_);
+    // What a header brought along, unknown fields included, must not last as long as the stream.
+    request_.Clear();
     if (status.ok()) {
       StartRead(&request_);
       return;

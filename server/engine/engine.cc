@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
@@ -13,6 +14,14 @@ namespace {
 
 // The ledger's label for requests of programs that are not here.
 constexpr std::string_view kUnknownProgramLabel = "unknown";
+
+// A program's name as a message or a log shows it: a peer's megabytes and control characters do not
+// come back.
+std::string Shown(std::string_view name) {
+  constexpr size_t kMostShown = 64;
+  if (name.size() > kMostShown) return absl::StrCat("(a name of ", name.size(), " bytes)");
+  return absl::CEscape(absl::string_view(name.data(), name.size()));
+}
 
 absl::Status CheckAtLeast(std::string_view field, int64_t value, int64_t least) {
   if (value >= least) return absl::OkStatus();
@@ -117,7 +126,7 @@ absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_v
   for (const std::shared_ptr<ServedProgram>& program : programs_) {
     if (program->info().name == name) return program;
   }
-  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", std::string(name), "'")),
+  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", Shown(name), "'")),
                     FailureReason::kUnknownProgram);
 }
 
@@ -127,8 +136,11 @@ std::vector<std::shared_ptr<ServedProgram>> Engine::programs() const {
 }
 
 RequestPtr Engine::Open(RequestHead head) {
-  const std::string label(FindProgram(head.program).ok() ? std::string_view(head.program)
-                                                         : kUnknownProgramLabel);
+  std::string label = head.program;
+  if (!FindProgram(head.program).ok()) {
+    label = kUnknownProgramLabel;
+    head.program = Shown(head.program);
+  }
   return std::make_shared<Request>(std::move(head), label, ledger_, clock_);
 }
 
@@ -176,7 +188,6 @@ bool Engine::Drain(absl::Duration timeout) {
     absl::MutexLock lock(&mu_);
     is_draining_ = true;
   }
-  scheduler_->Refuse();
   if (ledger_.AwaitIdle(timeout)) return true;
   scheduler_->Close(WithReason(absl::UnavailableError("the daemon is shutting down"),
                                FailureReason::kUnavailable));

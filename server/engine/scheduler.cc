@@ -18,10 +18,6 @@ absl::Status Scheduler::Enqueue(RequestPtr request) {
   if (absl::Status alive = request->CheckAlive(); !alive.ok()) return alive;
   absl::MutexLock lock(&mu_);
   if (!closed_.ok()) return closed_;
-  if (refusing_) {
-    return WithReason(absl::UnavailableError("the daemon is draining"),
-                      FailureReason::kUnavailable);
-  }
   Queue* queue = FindQueue(request->program());
   if (queue->requests.size() >= static_cast<size_t>(queue_capacity_)) {
     return WithReason(absl::ResourceExhaustedError(
@@ -87,11 +83,6 @@ void Scheduler::ExpireOverdue() {
   for (const RequestPtr& request : overdue) {
     request->Finish(RequestState::kQueued, request->CheckAlive());
   }
-}
-
-void Scheduler::Refuse() {
-  absl::MutexLock lock(&mu_);
-  refusing_ = true;
 }
 
 void Scheduler::Close(const absl::Status& status) {

@@ -55,8 +55,6 @@ class Scheduler {
   // Ends queued requests whose deadline has passed.
   void ExpireOverdue();
 
-  // Lets no more in; what is queued still runs.
-  void Refuse();
   // Lets no more in and ends what is queued with `status`, which later callers get, too.
   void Close(const absl::Status& status);
 
@@ -83,7 +81,6 @@ class Scheduler {
   std::vector<Queue> queues_ ABSL_GUARDED_BY(mu_);
   // The queue that is looked at first.
   size_t turn_ ABSL_GUARDED_BY(mu_) = 0;
-  bool refusing_ ABSL_GUARDED_BY(mu_) = false;
   // Not OK once closed.
   absl::Status closed_ ABSL_GUARDED_BY(mu_);
 };

@@ -54,6 +54,27 @@ TEST_F(DrainTest, EveryAdmittedRequestCompletesAndLaterOnesAreTurnedAway) {
             static_cast<uint64_t>(succeeded + 1));
 }
 
+TEST_F(DrainTest, AnUploadThatWasAdmittedBeforeCompletes) {
+  const WireRequest request =
+      MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128)));
+  grpc::ClientContext context;
+  const auto stream = stub_->EvaluateStream(&context);
+  v1::EvaluateStreamRequest message;
+  *message.mutable_header() = request.header;
+  ASSERT_TRUE(stream->Write(message));
+  while (server_->engine().ledger().in_flight() == 0) std::this_thread::yield();
+  std::thread shutdown([&] { EXPECT_OK(server_->Shutdown()); });
+  while (!server_->engine().is_draining()) std::this_thread::yield();
+  message.set_chunk(request.payload);
+  EXPECT_TRUE(stream->Write(message));
+  EXPECT_TRUE(stream->WritesDone());
+  v1::EvaluateStreamResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_OK(FromGrpcStatus(stream->Finish()));
+  shutdown.join();
+}
+
 TEST_F(DrainTest, AStalledUploadDoesNotHoldTheDaemonForEver) {
   ServerOptions options = TestOptions(directory_.path());
   options.shutdown.drain_timeout = absl::Milliseconds(50);

@@ -183,7 +183,8 @@ TEST_F(HostileInputTest, APayloadNeverStandsInAMessage) {
 
 TEST_F(HostileInputTest, MessagesOutOfOrderAreRefused) {
   const WireRequest good = Good();
-  v1::EvaluateStreamRequest header, chunk, empty;
+  v1::EvaluateStreamRequest header, chunk, empty, empty_chunk;
+  empty_chunk.set_chunk("");
   *header.mutable_header() = good.header;
   chunk.set_chunk(good.payload.substr(0, 1024));
   struct Sequence {
@@ -199,6 +200,7 @@ TEST_F(HostileInputTest, MessagesOutOfOrderAreRefused) {
       {"two headers", {header, header}, v1::ERROR_REASON_PROTOCOL},
       {"an empty message", {header, empty}, v1::ERROR_REASON_PROTOCOL},
       {"a chunk above the limit", {header, oversized}, v1::ERROR_REASON_LIMIT_EXCEEDED},
+      {"a chunk without bytes", {header, empty_chunk}, v1::ERROR_REASON_PROTOCOL},
   };
   for (const Sequence& sequence : sequences) {
     SCOPED_TRACE(sequence.name);

@@ -217,18 +217,6 @@ TEST_F(SchedulerTest, AWakeMakesWaitersLookAgain) {
   EndQuietly(waiting.request);
 }
 
-TEST_F(SchedulerTest, RefusingLetsNothingInAndWhatIsQueuedRuns) {
-  Tracked queued = Make(a_), late = Make(a_);
-  ASSERT_OK(scheduler_.Enqueue(queued.request));
-  scheduler_.Refuse();
-  const absl::Status status = scheduler_.Enqueue(late.request);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(ReasonOf(status), FailureReason::kUnavailable);
-  EXPECT_EQ(TakeAny(), queued.request);
-  EndQuietly(queued.request);
-  EndQuietly(late.request);
-}
-
 TEST_F(SchedulerTest, ClosingEndsWhatIsQueuedAndReleasesWorkers) {
   Tracked queued = Make(a_), late = Make(b_);
   ASSERT_OK(scheduler_.Enqueue(queued.request));
