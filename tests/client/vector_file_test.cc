@@ -27,7 +27,9 @@ std::string Npy(const std::string& descr, const std::string& shape, const std::v
   bytes += header;
   const size_t begin = bytes.size();
   bytes.resize(begin + elements.size() * sizeof(T));
-  std::memcpy(bytes.data() + begin, elements.data(), elements.size() * sizeof(T));
+  if (!elements.empty()) {
+    std::memcpy(bytes.data() + begin, elements.data(), elements.size() * sizeof(T));
+  }
   return bytes;
 }
 
