@@ -218,10 +218,11 @@ absl::Status CudaGraphProgram::Close() {
   if (closed_.exchange(true)) return absl::OkStatus();
   absl::Status closed;
   if (completion_event_ != nullptr) closed.Update(completion_event_->Synchronize());
-  closed.Update(input_buffer_->Close());
-  // The graph before what it reads: the buffer, and what the callable binds.
+  // The graph before what it reads, the buffer and what the callable binds: also where the wait
+  // above failed, the end of the graph comes after its launches.
   output_ = ValueTree::None();
   graph_.reset();
+  closed.Update(input_buffer_->Close());
   input_buffer_.reset();
   function_ = nullptr;
   prepared_.reset();
