@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "core/base/allocator_policy.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -72,6 +73,8 @@ absl::Status Run(const ServerOptions& options) {
 
 int Main(int argc, char** argv) {
   base::KeepLargeBlocks();
+  // As Debian builds it, Abseil looks for deadlocks at every lock. Tests do that; here it is time.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   int exit_code = 0;
   const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv, exit_code);
   if (!command_line.ok()) return exit_code;

@@ -2,8 +2,10 @@
 // are.
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -44,6 +46,16 @@ TEST(TsanAbseilTest, AwaitOrdersGuardedAccessesAndItsConditions) {
     }
   });
   EXPECT_EQ(turn, kThreadCount * (kRoundCount / 10));
+}
+
+TEST(TsanAbseilTest, EveryHolderOfAStatusMayBeItsLast) {
+  for (int round = 0; round < kRoundCount / 10; ++round) {
+    std::vector<absl::Status> holders(kThreadCount, absl::InternalError("one message for all"));
+    RunThreads([&](int index) {
+      const absl::Status held = std::move(holders[index]);
+      EXPECT_EQ(held.message().size(), 19u);
+    });
+  }
 }
 
 TEST(TsanAbseilTest, CondVarOrdersGuardedAccesses) {

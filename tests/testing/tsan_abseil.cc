@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -187,3 +188,24 @@ void absl::BlockingCounter::Wait() {
   LibraryFunction<Function>(SYMBOL("15BlockingCounter4WaitEv"))(this);
   __tsan_acquire(this);
 }
+
+// The library's own definition, where the sanitizer sees the count that orders the last holder
+// behind the others.
+void absl::Status::UnrefNonInlined(uintptr_t rep) {
+  status_internal::StatusRep* const shared = RepToPointer(rep);
+  if (shared->ref.load(std::memory_order_acquire) == 1 ||
+      shared->ref.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    delete shared;
+  }
+}
+
+namespace {
+
+// Abseil's detector of deadlocks keeps a graph under a lock that the sanitizer does not see, and
+// the sanitizer has a detector of its own.
+[[maybe_unused]] const bool has_ignored_deadlocks = [] {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  return true;
+}();
+
+}  // namespace
