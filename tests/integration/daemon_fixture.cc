@@ -16,6 +16,7 @@
 #include "grpcpp/create_channel.h"
 #include "health.grpc.pb.h"
 #include "proto/codec/program_codec.h"
+#include "tests/testing/served_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::testing {
@@ -94,7 +95,7 @@ std::string DaemonTest::DeployedPrograms() { return CIPHERD_SOURCE_DIR "/deploy/
 
 absl::Status DaemonTest::StartDaemon(const std::string& programs, const std::string& program,
                                      const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {CIPHERD_BINARY, "--device",    "cpu",
+  std::vector<std::string> arguments = {CIPHERD_BINARY, "--device",    ServedDevice(),
                                         "--listen",     "127.0.0.1:0", "--metrics-listen",
                                         "127.0.0.1:0",  "--port-file", Path("port"),
                                         "--programs",   programs,      "--allow-insecure-contexts"};

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "health.grpc.pb.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/served_device.h"
 
 extern char** environ;
 
@@ -85,8 +86,8 @@ TEST(DaemonTest, ServesUntilASignalAndLeavesInOrder) {
   const ProgramDirectory programs;
   const std::string port_file = programs.path() / "port";
   Child daemon({"--programs", programs.path(), "--listen", "127.0.0.1:0", "--metrics-listen",
-                "none", "--device", "cpu", "--port-file", port_file, "--allow-insecure-contexts",
-                "--log-level", "error"});
+                "none", "--device", cipherd::testing::ServedDevice(), "--port-file", port_file,
+                "--allow-insecure-contexts", "--log-level", "error"});
   const std::string line = daemon.ReadLine();
   ASSERT_THAT(line, HasSubstr("listening on port "));
   std::string port;

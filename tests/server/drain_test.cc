@@ -13,7 +13,14 @@ namespace {
 
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-using DrainTest = ServiceTest;
+class DrainTest : public ServiceTest {
+ protected:
+  // A request is in flight from its header on, but a drain turns it away until it is admitted.
+  void AwaitAdmission() {
+    const auto served = server_->engine().FindProgram("square_sum").value();
+    while (served->trees().leased_count() == 0) std::this_thread::yield();
+  }
+};
 
 TEST_F(DrainTest, EveryAdmittedRequestCompletesAndLaterOnesAreTurnedAway) {
   constexpr int kClients = 3;
@@ -62,7 +69,7 @@ TEST_F(DrainTest, AnUploadThatWasAdmittedBeforeCompletes) {
   v1::EvaluateStreamRequest message;
   *message.mutable_header() = request.header;
   ASSERT_TRUE(stream->Write(message));
-  while (server_->engine().ledger().in_flight() == 0) std::this_thread::yield();
+  AwaitAdmission();
   std::thread shutdown([&] { EXPECT_OK(server_->Shutdown()); });
   while (!server_->engine().is_draining()) std::this_thread::yield();
   message.set_chunk(request.payload);
@@ -87,7 +94,7 @@ TEST_F(DrainTest, AStalledUploadDoesNotHoldTheDaemonForEver) {
   *message.mutable_header() =
       MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128))).header;
   ASSERT_TRUE(stream->Write(message));
-  while (server_->engine().ledger().in_flight() == 0) std::this_thread::yield();
+  AwaitAdmission();
   EXPECT_EQ(server_->Shutdown().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(stream->Finish().ok());
   EXPECT_EQ(server_->engine().ledger().in_flight(), 0u);

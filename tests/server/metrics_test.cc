@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/served_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
@@ -100,7 +101,7 @@ TEST_F(MetricsTest, GaugesShowWhatTheDaemonHolds) {
   EXPECT_EQ(Sum(text, "cipherd_key_residency_total", "load"), 1);
   EXPECT_GT(Sum(text, "cipherd_pool_bytes", "kind=\"allocated\""), 0);
   EXPECT_EQ(Sum(text, "cipherd_build_info"), 1);
-  EXPECT_EQ(Sum(text, "cipherd_device_info", "cpu:0"), 1);
+  EXPECT_EQ(Sum(text, "cipherd_device_info", cipherd::testing::ServedDeviceId()), 1);
   EXPECT_EQ(Sum(text, "cipherd_worker_healthy"), 1);
   EXPECT_THAT(text, Not(HasSubstr(alice_keys())));
 }

@@ -15,6 +15,7 @@
 #include "proto/codec/context_codec.h"
 #include "proto/codec/program_codec.h"
 #include "proto/codec/tree_encoder.h"
+#include "tests/testing/served_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server::testing {
@@ -83,7 +84,7 @@ ServerOptions TestOptions(const std::filesystem::path& programs) {
   ServerOptions options;
   options.listen.address = "127.0.0.1:0";
   options.metrics_address.clear();
-  options.device.spec = "cpu";
+  options.device.spec = cipherd::testing::ServedDevice();
   options.device.pools.device_memory.slab_bytes = 1 << 20;
   options.device.pools.pinned_memory.slab_bytes = 1 << 20;
   options.engine.instances = 2;

@@ -11,6 +11,7 @@
 #include "proto/grpc_status/grpc_status.h"
 #include "server/version.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/served_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
@@ -24,7 +25,7 @@ using namespace server::testing;  // NOLINT: the test's own vocabulary
 TEST_F(ServiceTest, ServerInfoStatesBuildDeviceAndLimits) {
   ASSERT_OK_AND_ASSIGN(const v1::ServerInfo info, client_->GetServerInfo());
   EXPECT_EQ(info.version(), kVersion);
-  EXPECT_EQ(info.device(), "cpu:0");
+  EXPECT_EQ(info.device(), cipherd::testing::ServedDeviceId());
   EXPECT_FALSE(info.device_name().empty());
   EXPECT_EQ(info.limits().max_chunk_bytes(), uint64_t{1} << 16);
   EXPECT_TRUE(info.insecure_contexts_allowed());
@@ -119,8 +120,8 @@ TEST_F(ServiceTest, ADeadlineBeyondTheYear2262IsNotInThePast) {
   message.set_payload(request.payload);
   grpc::ClientContext context;
   // Nanoseconds since 1970 would not fit 63 bits.
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_REALTIME),
-                                    gpr_time_from_hours(2'200'000, GPR_TIMESPAN)));
+  context.set_deadline(
+      gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_hours(2'200'000, GPR_TIMESPAN)));
   v1::EvaluateResponse response;
   EXPECT_OK(FromGrpcStatus(stub_->Evaluate(&context, message, &response)));
 }
