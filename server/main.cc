@@ -13,19 +13,13 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "server/command_line.h"
+#include "server/logging.h"
 #include "server/probe.h"
 #include "server/server.h"
-#include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
 namespace cipherd::server {
 namespace {
-
-void SetUpLogging(const std::string& level) {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("cipherd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%f%z %l thread=%t %v");
-  spdlog::set_level(spdlog::level::from_str(level));
-}
 
 // SIGTERM and SIGINT, blocked in every thread, for AwaitSignal to fetch. Before any thread starts.
 sigset_t BlockSignals() {

@@ -12,8 +12,10 @@
 namespace cipherd::server {
 namespace {
 
-// One that holds a connection open and silent must not keep the others from their page.
-constexpr size_t kScrapeThreads = 4;
+// Those that hold a connection open and silent must not keep the others from their page: there are
+// more threads than scrapers, and each is given back after this time.
+constexpr char kScrapeThreads[] = "4";
+constexpr char kSilenceMilliseconds[] = "2000";
 
 // Upper bounds in seconds, 10 µs to 100 s, three a decade.
 const prometheus::Histogram::BucketBoundaries& SecondsBuckets() {
@@ -77,7 +79,9 @@ void Metrics::CollectFrom(const engine::Engine& engine) {
 absl::StatusOr<int> Metrics::Serve(const std::string& address) {
   // The library reports a failure to bind by an exception; it ends here.
   try {
-    exposer_ = std::make_unique<prometheus::Exposer>(address, kScrapeThreads);
+    exposer_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+        "listening_ports", address, "num_threads", kScrapeThreads, "request_timeout_ms",
+        kSilenceMilliseconds, "keep_alive_timeout_ms", kSilenceMilliseconds});
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("metrics: cannot listen on ", address, ": ", error.what()));
