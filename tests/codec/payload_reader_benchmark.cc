@@ -1,5 +1,5 @@
 // Bytes a second that one core decodes into pinned memory, residues checked, beside plain copies of
-// the same chunks into the same memory. log N = 14, 9 primes of about 50 bits, two components (2.4
+// the same chunks into the same memory. log N = 14, 8 primes of about 50 bits, two components (2.1
 // MB), chunks of 1 MiB that are not in cache.
 #include <cstring>
 #include <memory>
