@@ -12,6 +12,7 @@
 //   }
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -75,7 +76,8 @@ class KernelFixture : public ::testing::TestWithParam<std::string> {
     basis_.emplace(std::move(basis));
     ASSERT_OK_AND_ASSIGN(ring_block_, Place(basis_->image()));
     ring_ = basis_->TablesAt(ring_block_->data());
-    std::vector<uint16_t> rows(bits.size());
+    // A ring may have more primes than an operand has limbs.
+    std::vector<uint16_t> rows(std::min<size_t>(bits.size(), kernels::kMaxLimbs));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint16_t>(i);
     limbs_ = LimbsOf(rows);
   }
