@@ -25,11 +25,14 @@ endfunction()
 
 # Builds the tests that run under ThreadSanitizer, those labelled "threaded".
 add_custom_target(threaded_tests)
+# Builds the tests of what reads others' bytes, those labelled "inputs".
+add_custom_target(input_tests)
 
 # cipherd_test(NAME [THREADED] SOURCES... DEPS ...): a GoogleTest binary, registered with CTest under NAME.
 # Discovery happens when the tests run, so that devices are enumerated on the machine that runs them.
 # THREADED, or a folder of cipherd_threaded_folders, makes it one that runs under ThreadSanitizer too.
 set(cipherd_threaded_folders base runtime conformance kernels value execution engine)
+set(cipherd_input_folders value codec grpc_status client server regressions)
 function(cipherd_test name)
   cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -45,8 +48,14 @@ function(cipherd_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(labels "")
   if(ARG_THREADED OR folder IN_LIST cipherd_threaded_folders)
-    set_tests_properties(${name} PROPERTIES LABELS threaded)
+    list(APPEND labels threaded)
     add_dependencies(threaded_tests ${name})
   endif()
+  if(folder IN_LIST cipherd_input_folders)
+    list(APPEND labels inputs)
+    add_dependencies(input_tests ${name})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}")
 endfunction()
