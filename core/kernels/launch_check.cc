@@ -110,6 +110,8 @@ LaunchCheck::Extent LaunchCheck::CheckView(const char* name, const ConstPolyView
                          " words"),
             view.outer_stride);
   }
+  // What was refused need not fit the arithmetic.
+  if (!status_.ok()) return {};
   return {name, address, view.outer_count,
           view.outer_count > 1 ? view.outer_stride * kWordBytes : 0, piece_bytes};
 }
