@@ -10,7 +10,8 @@
 // after UNKNOWN_KEY_SET upload the keys and try again, after OVERLOADED wait. What the daemon
 // returns is checked before it is handed on; a fault there is Internal, naming the field.
 //
-// Thread-safe; calls block their thread, and run at once where threads call at once.
+// Thread-safe; calls block their thread, but for StartEvaluation, and run at once where threads
+// call at once.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,12 @@
 #include "absl/time/time.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
 #include "client/client_options.h"
+#include "client/evaluation_call.h"
 #include "client/key_upload.h"
 #include "client/program_description.h"
 #include "core/value/value_tree.h"
 #include "grpcpp/channel.h"
-#include "proto/codec/payload_source.h"
+#include "proto/codec/wire_limits.h"
 
 namespace cipherd::client {
 
@@ -42,22 +44,12 @@ struct CallOptions {
 
 struct EvaluationRequest {
   ProgramPtr program;
-  // 64 hexadecimal digits, from PutKeys.
+  // 64 hexadecimal digits, from PutKeys. May be empty for a program that reads no keys.
   std::string key_set_id;
   // At most 64 printable characters; stands in the daemon's log. Empty: made at random.
   std::string request_id;
   // A tuple with one value an input, in the order of program->inputs.
   value::ValueTree inputs;
-};
-
-struct EvaluationResult {
-  // A tuple with one value an output.
-  value::ValueTree outputs;
-  v1::StageTimes stage_times;
-  std::string request_id;
-  // Bytes of all messages.
-  uint64_t sent_bytes = 0;
-  uint64_t received_bytes = 0;
 };
 
 class Client {
@@ -90,19 +82,17 @@ class Client {
   // In one message each way where everything is small, as a stream otherwise.
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationRequest& request,
                                             const CallOptions& options = {}) const;
+  // The same without waiting: `callback` gets what Evaluate returns (evaluation_call.h). After an
+  // error there is no call, and no callback comes. The client outlives the call.
+  absl::StatusOr<std::shared_ptr<EvaluationCall>> StartEvaluation(
+      const EvaluationRequest& request, const CallOptions& options,
+      EvaluationCallback callback) const;
 
  private:
   Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel);
 
   std::unique_ptr<grpc::ClientContext> MakeContext(const CallOptions& options,
                                                    absl::Duration default_timeout) const;
-  absl::StatusOr<EvaluationResult> EvaluateUnary(const ProgramDescription& program,
-                                                 v1::EvaluateRequest request,
-                                                 grpc::ClientContext& context) const;
-  absl::StatusOr<EvaluationResult> EvaluateStream(const ProgramDescription& program,
-                                                  v1::EvaluationHeader header,
-                                                  codec::PayloadSource payload,
-                                                  grpc::ClientContext& context) const;
 
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;

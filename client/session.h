@@ -39,6 +39,7 @@ class Session {
                                                          secret::SecretKey secret_key);
 
   const ProgramDescription& program() const { return *program_; }
+  const ProgramPtr& program_ptr() const { return program_; }
   const ProgramCipher& cipher() const { return cipher_; }
   const secret::SecretKey& secret_key() const { return secret_key_; }
 

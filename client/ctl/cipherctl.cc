@@ -1,4 +1,4 @@
-// cipherctl: keys, encryption, evaluation and decryption from the command line.
+// cipherctl: keys, encryption, evaluation, decryption and load from the command line.
 #include <iostream>
 
 #include "CLI/CLI.hpp"
@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
       "  cipherctl put-keys --keys DIR\n"
       "  cipherctl encrypt --keys DIR --input NAME=FILE --output inputs.ct\n"
       "  cipherctl evaluate --keys DIR --input inputs.ct --output result.ct\n"
-      "  cipherctl decrypt --keys DIR --input result.ct");
+      "  cipherctl decrypt --keys DIR --input result.ct\n"
+      "  cipherctl load --program NAME --concurrency-range 1:64:21 --verify");
   app.require_subcommand(1);
   AddStatusCommand(app, status);
   AddProgramsCommand(app, status);
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   AddEncryptCommand(app, status);
   AddEvaluateCommand(app, status);
   AddDecryptCommand(app, status);
+  AddLoadCommand(app, status);
   CLI11_PARSE(app, argc, argv);
   if (!status.ok()) {
     std::cerr << "cipherctl: " << DescribeError(status) << "\n";

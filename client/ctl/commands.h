@@ -22,5 +22,7 @@ void AddDropKeysCommand(CLI::App& app, absl::Status& status);
 void AddEncryptCommand(CLI::App& app, absl::Status& status);
 void AddEvaluateCommand(CLI::App& app, absl::Status& status);
 void AddDecryptCommand(CLI::App& app, absl::Status& status);
+// Puts a load on the daemon and measures it.
+void AddLoadCommand(CLI::App& app, absl::Status& status);
 
 }  // namespace cipherd::client
