@@ -1,6 +1,7 @@
 #include "server/command_line.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -106,6 +107,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
   app.add_option("--log-level", result.log_level, "trace, debug, info, warn, error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
+  app.add_option("--log-format", result.log_format, "logfmt or json")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, LogFormat>{
+          {"logfmt", LogFormat::kLogfmt}, {"json", LogFormat::kJson}}))
+      ->default_str("logfmt");
   CLI::Option* const probe_flag = app.add_option(
       "--probe", probe.address, "Ask the daemon at this address for its health, and exit");
   app.add_option("--probe-service", probe.service, "Ask for this program's health")

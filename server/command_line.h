@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/logging.h"
 #include "server/options.h"
 #include "server/probe.h"
 
@@ -15,6 +16,7 @@ struct CommandLine {
   // Set where the process is to ask a daemon's health instead of being one.
   std::optional<ProbeOptions> probe;
   std::string log_level = "info";
+  LogFormat log_format = LogFormat::kLogfmt;
 };
 
 // Parses the flags, and the file that --config names (lines of flag = value; flags win). Prints the

@@ -13,7 +13,7 @@ EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
       context_(context),
       response_(response),
       rpc_("Evaluate", environment.metrics, environment.engine.clock()),
-      evaluation_(environment) {
+      evaluation_(environment, rpc_) {
   if (const absl::Status status = Receive(request); !status.ok()) {
     Reply(status);
     return;

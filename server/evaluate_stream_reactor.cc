@@ -11,7 +11,7 @@ EvaluateStreamReactor::EvaluateStreamReactor(const ServiceEnvironment& environme
     : environment_(environment),
       context_(context),
       rpc_("EvaluateStream", environment.metrics, environment.engine.clock()),
-      evaluation_(environment) {
+      evaluation_(environment, rpc_) {
   StartRead(&request_);
 }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
@@ -39,14 +38,20 @@ std::string NewRequestId() {
   return absl::StrCat("cipherd-", ++count);
 }
 
-void LogEnd(const engine::Request& request, const absl::Status& status, absl::Duration total) {
-  const engine::RequestHead& head = request.head();
-  spdlog::info(
-      "evaluation request_id=\"{}\" tenant=\"{}\" program=\"{}\" outcome={} code={} "
-      "seconds={:.6f}",
-      absl::CEscape(head.request_id), absl::CEscape(head.tenant), absl::CEscape(head.program),
-      ToString(request.state()), absl::StatusCodeToString(status.code()),
-      absl::ToDoubleSeconds(total));
+void DescribeInLog(const engine::RequestHead& head, engine::RequestState state, LogEvent& log) {
+  log.Add("request_id", head.request_id)
+      .Add("tenant", head.tenant)
+      .Add("program", head.program)
+      .Add("outcome", ToString(state));
+}
+
+void DescribeInLog(const engine::StageTimes& times, LogEvent& log) {
+  log.Add("decode_seconds", times.decode_seconds)
+      .Add("queue_seconds", times.queue_seconds)
+      .Add("transfer_in_seconds", times.transfer_in_seconds)
+      .Add("replay_seconds", times.replay_seconds)
+      .Add("transfer_out_seconds", times.transfer_out_seconds)
+      .Add("encode_seconds", times.encode_seconds);
 }
 
 }  // namespace
@@ -136,7 +141,9 @@ void Evaluation::End(const absl::Status& status) {
   // Where the engine has ended it already, its state is terminal and stays.
   const engine::RequestState state = request_->state();
   if (!engine::IsTerminal(state)) request_->Finish(state, status);
-  LogEnd(*request_, status, now - began_at_);
+  DescribeInLog(request_->head(), request_->state(), rpc_.log());
+  if (status.ok()) DescribeInLog(request_->times(), rpc_.log());
+  rpc_.LogAlways();
 }
 
 void Evaluation::Cancel() {

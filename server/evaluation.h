@@ -1,6 +1,6 @@
 // One evaluation between the wire and the engine: what Evaluate and EvaluateStream share.
 //
-//   Evaluation evaluation(service);
+//   Evaluation evaluation(service, rpc);
 //   status = evaluation.Begin(header, caller, payload_bytes);     // counted, admitted, memory
 //   leased status = evaluation.Write(chunk);                             // into pinned memory
 //   evaluation.Submit([&](const absl::Status& status) { ... });   // once all bytes have come
@@ -28,6 +28,7 @@
 #include "server/engine/engine.h"
 #include "server/metrics.h"
 #include "server/program_registry.h"
+#include "server/rpc_scope.h"
 
 namespace cipherd::server {
 
@@ -42,7 +43,9 @@ struct ServiceEnvironment {
 
 class Evaluation {
  public:
-  explicit Evaluation(const ServiceEnvironment& environment) : environment_(environment) {}
+  // What is known of the request goes into the log line of `rpc`. Both outlive this.
+  Evaluation(const ServiceEnvironment& environment, RpcScope& rpc)
+      : environment_(environment), rpc_(rpc) {}
   // Must have ended, or never begun.
   ~Evaluation();
   Evaluation(const Evaluation&) = delete;
@@ -73,6 +76,7 @@ class Evaluation {
   const engine::RequestPtr& request() const { return request_; }
 
   const ServiceEnvironment& environment_;
+  RpcScope& rpc_;
   absl::Time began_at_;
   absl::Time result_at_;
   std::optional<codec::PayloadReader> reader_;

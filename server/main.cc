@@ -72,7 +72,7 @@ int Main(int argc, char** argv) {
   int exit_code = 0;
   const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv, exit_code);
   if (!command_line.ok()) return exit_code;
-  SetUpLogging(command_line->log_level);
+  SetUpLogging(command_line->log_level, command_line->log_format);
   const absl::Status status =
       command_line->probe.has_value() ? Probe(*command_line->probe) : Run(command_line->options);
   if (status.ok()) return 0;

@@ -3,11 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "proto/codec/error_detail.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "server/engine/failure_reason.h"
-#include "spdlog/spdlog.h"
 
 namespace cipherd::server {
 namespace {
@@ -64,11 +62,14 @@ absl::Status WithDetailForClients(absl::Status status) {
 grpc::Status RpcScope::Close(const absl::Status& status) {
   const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
   metrics_.ObserveRpc(method_, status.code(), seconds);
-  if (!status.ok()) {
-    spdlog::info("rpc method={} code={} seconds={:.6f} message=\"{}\"", method_,
-                 absl::StatusCodeToString(status.code()), seconds, absl::CEscape(status.message()));
+  const absl::Status shown = WithDetailForClients(status);
+  log_.Add("code", absl::StatusCodeToString(status.code())).Add("seconds", seconds);
+  if (const auto detail = codec::GetErrorDetail(shown); detail.has_value()) {
+    log_.Add("reason", v1::ErrorReason_Name(detail->reason()));
   }
-  return ToGrpcStatus(WithDetailForClients(status));
+  if (!status.ok()) log_.Add("message", std::string(status.message()));
+  log_.Write(!status.ok() || logs_always_ ? spdlog::level::info : spdlog::level::debug);
+  return ToGrpcStatus(shown);
 }
 
 }  // namespace cipherd::server

@@ -1,10 +1,12 @@
-// What every RPC does besides its work, in one place: timing, metrics, status mapping, a log line
-// for failures.
+// What every RPC does besides its work, in one place: timing, metrics, status mapping, and one log
+// line.
 //
 //   RpcScope rpc("GetProgram", observer);
 //   reactor->Finish(rpc.Close(status));
 //
-// A failure carries an ErrorDetail: the codec's own, or one made of the engine's FailureReason.
+// The line of an evaluation, or of a failure, is information; that of any other success is for
+// debugging. A failure carries an ErrorDetail: the codec's own, or one made of the engine's
+// FailureReason.
 #pragma once
 
 #include <string_view>
@@ -13,6 +15,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "grpcpp/support/status.h"
+#include "server/logging.h"
 #include "server/metrics.h"
 
 namespace cipherd::server {
@@ -21,7 +24,15 @@ class RpcScope {
  public:
   // `method` is a literal. Metrics and clock outlive the scope.
   RpcScope(std::string_view method, Metrics& metrics, const base::Clock& clock)
-      : method_(method), metrics_(metrics), clock_(clock), start_(clock.Now()) {}
+      : method_(method), metrics_(metrics), clock_(clock), start_(clock.Now()) {
+    log_.Add("method", method);
+  }
+
+  // For what is worth knowing of this RPC beside method, code and time. Used by one thread at a
+  // time.
+  LogEvent& log() { return log_; }
+  // The line is information even where the RPC succeeds.
+  void LogAlways() { logs_always_ = true; }
 
   // The RPC ends with `status`. Once.
   grpc::Status Close(const absl::Status& status);
@@ -31,6 +42,8 @@ class RpcScope {
   Metrics& metrics_;
   const base::Clock& clock_;
   const absl::Time start_;
+  LogEvent log_{"rpc"};
+  bool logs_always_ = false;
 };
 
 // `status` as clients see it: with an ErrorDetail, and nothing of the engine's own.

@@ -1,58 +1,46 @@
 // The metrics page: what is on it, and that it adds up.
 #include "server/metrics.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <map>
-#include <sstream>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/metrics_page.h"
 #include "tests/testing/served_device.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
 namespace {
 
+using ::cipherd::testing::HttpGet;
+using ::cipherd::testing::MetricsPage;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-// Sum of all samples of `name` whose labels contain `labels`.
-double Sum(const std::string& text, const std::string& name, const std::string& labels = "") {
-  double sum = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t end = line.find_first_of("{ ");
-    if (line.substr(0, end) != name || line.find(labels) == std::string::npos) continue;
-    sum += std::stod(line.substr(line.rfind(' ') + 1));
+class MetricsTest : public ServiceTest {
+ protected:
+  MetricsPage Page() const {
+    absl::StatusOr<MetricsPage> page = MetricsPage::Parse(server_->metrics().Text());
+    EXPECT_OK(page);
+    return page.ok() ? *page : MetricsPage();
   }
-  return sum;
-}
+};
 
-std::string HttpGet(int port, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string reply;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-    if (write(fd, request.data(), request.size()) == static_cast<ssize_t>(request.size())) {
-      char buffer[4096];
-      for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) reply.append(buffer, n);
-    }
+// accepted = succeeded + failed + cancelled + rejected + in flight.
+void ExpectBalance(const MetricsPage& page) {
+  double sum = page.Sum("cipherd_requests_in_flight");
+  for (const char* outcome : {"succeeded", "failed", "cancelled", "rejected"}) {
+    sum += page.Sum("cipherd_requests_finished_total", {{"outcome", outcome}});
   }
-  close(fd);
-  return reply;
+  EXPECT_EQ(page.Sum("cipherd_requests_accepted_total"), sum) << page.text();
 }
-
-using MetricsTest = ServiceTest;
 
 TEST_F(MetricsTest, AcceptedIsTheSumOfAllOutcomes) {
   for (int i = 0; i < 3; ++i) ExpectGoodRequestSucceeds(i);
@@ -63,47 +51,102 @@ TEST_F(MetricsTest, AcceptedIsTheSumOfAllOutcomes) {
   bad.payload.pop_back();
   EXPECT_FALSE(EvaluateUnary(bad, &response).ok());
 
-  const std::string text = server_->metrics().Text();
-  EXPECT_EQ(Sum(text, "cipherd_requests_accepted_total"), 5);
-  EXPECT_EQ(Sum(text, "cipherd_requests_finished_total", "outcome=\"succeeded\""), 3);
-  EXPECT_EQ(Sum(text, "cipherd_requests_finished_total", "outcome=\"rejected\""), 2);
-  EXPECT_EQ(Sum(text, "cipherd_requests_accepted_total"),
-            Sum(text, "cipherd_requests_finished_total") + Sum(text, "cipherd_requests_in_flight"));
-  // A name that a client made up is no label.
-  EXPECT_EQ(Sum(text, "cipherd_requests_accepted_total", "program=\"unknown\""), 1);
-  EXPECT_THAT(text, Not(HasSubstr("nothing")));
+  const MetricsPage page = Page();
+  EXPECT_EQ(page.Sum("cipherd_requests_accepted_total"), 5);
+  EXPECT_EQ(page.Sum("cipherd_requests_finished_total", {{"outcome", "succeeded"}}), 3);
+  EXPECT_EQ(page.Sum("cipherd_requests_finished_total", {{"outcome", "rejected"}}), 2);
+  ExpectBalance(page);
+}
+
+TEST_F(MetricsTest, BooksBalanceAtEveryScrapeUnderLoad) {
+  ASSERT_OK_AND_ASSIGN(const client::ProgramPtr program, client_->GetProgram("square_sum"));
+  const value::ValueTree inputs = alice().Encrypt(TestSlots(1, 128));
+  constexpr int kRequests = 200;
+  absl::BlockingCounter ended(kRequests);
+  std::vector<std::shared_ptr<client::EvaluationCall>> calls;
+  for (int i = 0; i < kRequests; ++i) {
+    // More at once than there are places; some without keys, some cancelled, some too late.
+    auto call = client_->StartEvaluation(
+        {.program = program,
+         .key_set_id = i % 5 == 1 ? std::string(64, 'a') : alice_keys_,
+         .request_id = "",
+         .inputs = inputs},
+        {.timeout = i % 7 == 2 ? absl::Milliseconds(3) : absl::Seconds(20)},
+        [&](absl::StatusOr<client::EvaluationResult>) { ended.DecrementCount(); });
+    ASSERT_OK(call);
+    if (i % 6 == 3) (*call)->Cancel();
+    calls.push_back(*std::move(call));
+    if (i % 4 == 0) ExpectBalance(Page());
+  }
+  ended.Wait();
+  // The client knows of an end before the daemon has it in its books, where it did not wait for it.
+  EXPECT_TRUE(server_->engine().ledger().AwaitIdle(absl::Seconds(20)));
+  const MetricsPage page = Page();
+  ExpectBalance(page);
+  EXPECT_EQ(page.Sum("cipherd_requests_in_flight"), 0);
+  EXPECT_GT(page.Sum("cipherd_requests_finished_total", {{"outcome", "succeeded"}}), 0);
+  EXPECT_GT(page.Sum("cipherd_requests_finished_total", {{"outcome", "rejected"}}), 0);
+  EXPECT_EQ(page.Sum("cipherd_pinned_trees", {{"state", "leased"}}), 0);
+}
+
+TEST_F(MetricsTest, LabelsAreOfTheDaemonsChoosing) {
+  ExpectGoodRequestSucceeds();
+  const size_t sample_count = Page().sample_count();
+  v1::EvaluateResponse response;
+  for (const char* name : {"made_up", "other", "square_sum\n"}) {
+    WireRequest request = MakeWireRequest(name, alice_keys(), alice().Encrypt(TestSlots(1, 128)));
+    request.header.set_request_id("chosen");
+    EXPECT_FALSE(EvaluateUnary(request, &response).ok());
+  }
+  const MetricsPage page = Page();
+  EXPECT_EQ(page.Sum("cipherd_requests_accepted_total", {{"program", "unknown"}}), 3);
+  EXPECT_THAT(page.LabelValues("program"),
+              ::testing::UnorderedElementsAre("square_sum", "negate", "unknown"));
+  for (const char* text : {"made_up", "chosen", "local"}) {
+    EXPECT_THAT(page.text(), Not(HasSubstr(text)));
+  }
+  EXPECT_THAT(page.text(), Not(HasSubstr(alice_keys())));
+  // One code of RPCs (its buckets, sum and count), and the ledger's entries for "unknown".
+  EXPECT_LT(page.sample_count(), sample_count + 40);
+}
+
+// promtool knows the naming conventions. It comes with Debian's "prometheus".
+TEST_F(MetricsTest, PageKeepsTheNamingConventions) {
+  if (std::system("command -v promtool > /dev/null") != 0) GTEST_SKIP() << "no promtool";
+  ExpectGoodRequestSucceeds();
+  const std::string path = directory_.path() / "page";
+  std::ofstream(path) << server_->metrics().Text();
+  EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
 }
 
 TEST_F(MetricsTest, EveryStageHasAHistogramByProgram) {
   ExpectGoodRequestSucceeds();
-  const std::string text = server_->metrics().Text();
+  const MetricsPage page = Page();
   for (const char* stage : {"decode", "queue", "transfer_in", "replay", "transfer_out", "encode"}) {
-    EXPECT_EQ(Sum(text, "cipherd_stage_seconds_count",
-                  "program=\"square_sum\",stage=\"" + std::string(stage) + "\""),
-              1)
+    EXPECT_EQ(
+        page.Sum("cipherd_stage_seconds_count", {{"program", "square_sum"}, {"stage", stage}}), 1)
         << stage;
   }
-  EXPECT_EQ(Sum(text, "cipherd_rpc_seconds_count", "code=\"OK\",method=\"Evaluate\""), 1) << text;
+  EXPECT_EQ(page.Sum("cipherd_rpc_seconds_count", {{"code", "OK"}, {"method", "Evaluate"}}), 1);
 }
 
 TEST_F(MetricsTest, GaugesShowWhatTheDaemonHolds) {
   ExpectGoodRequestSucceeds();
-  const std::string text = server_->metrics().Text();
-  EXPECT_EQ(Sum(text, "cipherd_instances", "program=\"square_sum\""), 2);
-  EXPECT_EQ(Sum(text, "cipherd_instances", "state=\"leased\""), 0);
-  EXPECT_EQ(Sum(text, "cipherd_queue_requests"), 0);
-  EXPECT_EQ(Sum(text, "cipherd_queue_capacity", "square_sum"), 8);
-  EXPECT_EQ(Sum(text, "cipherd_program_ready"), 2);
-  EXPECT_EQ(Sum(text, "cipherd_key_sets"), 1);
+  const MetricsPage page = Page();
+  const MetricsPage::Labels program = {{"program", "square_sum"}};
+  EXPECT_EQ(page.Sum("cipherd_instances", program), 2);
+  EXPECT_EQ(page.Sum("cipherd_instances", {{"state", "leased"}}), 0);
+  EXPECT_EQ(page.Sum("cipherd_queue_requests"), 0);
+  EXPECT_EQ(page.Sum("cipherd_program_ready"), 2);
+  EXPECT_EQ(page.Sum("cipherd_key_sets"), 1);
   const double key_bytes = client_->GetProgramMessage("square_sum")->key_bytes();
-  EXPECT_EQ(Sum(text, "cipherd_key_bytes", "host"), key_bytes);
-  EXPECT_EQ(Sum(text, "cipherd_key_bytes", "device"), key_bytes);
-  EXPECT_EQ(Sum(text, "cipherd_key_residency_total", "load"), 1);
-  EXPECT_GT(Sum(text, "cipherd_pool_bytes", "kind=\"allocated\""), 0);
-  EXPECT_EQ(Sum(text, "cipherd_build_info"), 1);
-  EXPECT_EQ(Sum(text, "cipherd_device_info", cipherd::testing::ServedDeviceId()), 1);
-  EXPECT_EQ(Sum(text, "cipherd_worker_healthy"), 1);
-  EXPECT_THAT(text, Not(HasSubstr(alice_keys())));
+  EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "host"}}), key_bytes);
+  EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "device"}}), key_bytes);
+  EXPECT_EQ(page.Sum("cipherd_key_residency_total", {{"event", "load"}}), 1);
+  EXPECT_GT(page.Sum("cipherd_pool_bytes", {{"kind", "allocated"}}), 0);
+  EXPECT_EQ(page.Sum("cipherd_build_info"), 1);
+  EXPECT_EQ(page.Sum("cipherd_device_info", {{"device", cipherd::testing::ServedDeviceId()}}), 1);
+  EXPECT_EQ(page.Sum("cipherd_worker_healthy"), 1);
 }
 
 TEST(MetricsPageTest, IsServedOverHttpAndAnAddressThatIsTakenIsAnError) {
