@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -12,7 +13,6 @@
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/context_parameters.h"
-#include "core/programs/program_spec.h"
 #include "grpcpp/create_channel.h"
 #include "health.grpc.pb.h"
 #include "proto/codec/program_codec.h"
@@ -21,30 +21,6 @@
 
 namespace cipherd::testing {
 namespace {
-
-using programs::OperationKind;
-
-programs::ProgramSpec SquareAndTurn() {
-  programs::ProgramSpec spec;
-  spec.name = kSmallProgram;
-  spec.description = "squares every slot and turns by one";
-  spec.context = *ckks::MakeContextParameters({.log_n = 10,
-                                               .base_prime_bits = 50,
-                                               .depth_prime_bits = 40,
-                                               .max_depth = 1,
-                                               .p_prime_bits = 50,
-                                               .p_prime_count = 2},
-                                              ckks::SecurityPolicy::kAllowInsecure);
-  const programs::SlotLayout layout = {
-      .item_count = 2, .item_stride = 1, .element_count = 256, .element_stride = 2};
-  spec.inputs = {{.name = "x", .layout = layout}};
-  spec.operations = {{.name = "square", .kind = OperationKind::kSquare, .a = "x"},
-                     {.name = "linear", .kind = OperationKind::kRelinearize, .a = "square"},
-                     {.name = "scaled", .kind = OperationKind::kRescale, .a = "linear"},
-                     {.name = "turned", .kind = OperationKind::kRotate, .a = "scaled", .step = 1}};
-  spec.outputs = {{.name = "y", .edge = "turned", .layout = layout}};
-  return spec;
-}
 
 // Blocks until the daemon says that `program` is SERVING.
 absl::Status AwaitServing(const std::string& address, const std::string& program) {
@@ -70,6 +46,44 @@ absl::Status AwaitServing(const std::string& address, const std::string& program
 
 }  // namespace
 
+programs::ProgramSpec SquareAndTurn(const std::string& name, int log_n) {
+  using programs::OperationKind;
+  programs::ProgramSpec spec;
+  spec.name = name;
+  spec.description = "squares every slot and turns by one";
+  spec.context = *ckks::MakeContextParameters({.log_n = log_n,
+                                               .base_prime_bits = 50,
+                                               .depth_prime_bits = 40,
+                                               .max_depth = 1,
+                                               .p_prime_bits = 50,
+                                               .p_prime_count = 2},
+                                              ckks::SecurityPolicy::kAllowInsecure);
+  const programs::SlotLayout layout = {.item_count = 2,
+                                       .item_stride = 1,
+                                       .element_count = int64_t{1} << (log_n - 2),
+                                       .element_stride = 2};
+  spec.inputs = {{.name = "x", .layout = layout}};
+  spec.operations = {{.name = "square", .kind = OperationKind::kSquare, .a = "x"},
+                     {.name = "linear", .kind = OperationKind::kRelinearize, .a = "square"},
+                     {.name = "scaled", .kind = OperationKind::kRescale, .a = "linear"},
+                     {.name = "turned", .kind = OperationKind::kRotate, .a = "scaled", .step = 1}};
+  spec.outputs = {{.name = "y", .edge = "turned", .layout = layout}};
+  return spec;
+}
+
+client::Vectors SquaredAndTurned(const client::Vectors& x) {
+  client::Vectors y(2);
+  const size_t count = x[0].size();
+  for (size_t j = 0; j < count; ++j) {
+    // Slot 2j + k holds element j of vector k, so that the slot after it is that of the other
+    // vector.
+    const double next_of_0 = x[0][(j + 1) % count];
+    y[0].push_back(x[1][j] * x[1][j]);
+    y[1].push_back(next_of_0 * next_of_0);
+  }
+  return y;
+}
+
 void DaemonTest::SetUp() {
   std::string pattern = ::testing::TempDir() + "cipherd_integration_XXXXXX";
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
@@ -83,11 +97,17 @@ void DaemonTest::TearDown() {
 }
 
 std::string DaemonTest::SmallPrograms() {
+  return WritePrograms({SquareAndTurn(kSmallProgram, 10)});
+}
+
+std::string DaemonTest::WritePrograms(const std::vector<programs::ProgramSpec>& specs) const {
   const std::string programs = Path("programs");
-  std::filesystem::create_directories(absl::StrCat(programs, "/", kSmallProgram));
-  const absl::StatusOr<std::string> text = codec::PrintProgramText(SquareAndTurn());
-  EXPECT_OK(text);
-  std::ofstream(absl::StrCat(programs, "/", kSmallProgram, "/program.textproto")) << *text;
+  for (const programs::ProgramSpec& spec : specs) {
+    std::filesystem::create_directories(absl::StrCat(programs, "/", spec.name));
+    const absl::StatusOr<std::string> text = codec::PrintProgramText(spec);
+    EXPECT_OK(text);
+    std::ofstream(absl::StrCat(programs, "/", spec.name, "/program.textproto")) << *text;
+  }
   return programs;
 }
 
@@ -122,6 +142,15 @@ client::ClientOptions DaemonTest::Options() const {
   options.target = address_;
   options.security_policy = ckks::SecurityPolicy::kAllowInsecure;
   return options;
+}
+
+absl::StatusOr<MetricsPage> DaemonTest::Metrics() const {
+  // The daemon says on which port before it says that it listens.
+  static constexpr char kBefore[] = "metrics on port ";
+  const std::string log = Log();
+  const size_t at = log.find(kBefore);
+  if (at == std::string::npos) return absl::UnavailableError("the log names no metrics port");
+  return MetricsPage::Fetch(std::atoi(log.c_str() + at + std::strlen(kBefore)));
 }
 
 std::string DaemonTest::Log() const {

@@ -16,8 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/client.h"
+#include "client/slot_layout.h"
+#include "core/programs/program_spec.h"
 #include "gtest/gtest.h"
 #include "tests/integration/process.h"
+#include "tests/testing/metrics_page.h"
 
 namespace cipherd::testing {
 
@@ -26,6 +29,11 @@ namespace cipherd::testing {
 // of vector k in slot 2j + k.
 inline constexpr char kSmallProgram[] = "square_and_turn";
 
+// The same over ring degree 2^log_n: 2 vectors of 2^(log_n - 2) elements.
+programs::ProgramSpec SquareAndTurn(const std::string& name, int log_n);
+// What it makes of 2 vectors.
+client::Vectors SquaredAndTurned(const client::Vectors& x);
+
 class DaemonTest : public ::testing::Test {
  protected:
   void SetUp() override;
@@ -33,6 +41,8 @@ class DaemonTest : public ::testing::Test {
 
   // A programs directory that holds kSmallProgram.
   std::string SmallPrograms();
+  // One that holds these.
+  std::string WritePrograms(const std::vector<programs::ProgramSpec>& specs) const;
   // The repository's.
   static std::string DeployedPrograms();
 
@@ -48,6 +58,7 @@ class DaemonTest : public ::testing::Test {
     return client::Client::Connect(Options());
   }
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  absl::StatusOr<MetricsPage> Metrics() const;
   // What the daemon logged.
   std::string Log() const;
 

@@ -33,6 +33,7 @@ class Process {
   std::string ReadAll();
 
   void Signal(int number) const;
+  pid_t pid() const { return pid_; }
   // Exit status, or minus the signal that ended the process.
   int Wait();
 
