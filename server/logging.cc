@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/stubs/logging.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/pattern_formatter.h"
@@ -28,7 +29,10 @@ std::string JsonString(std::string_view text) {
 }
 
 std::string LogfmtString(std::string_view text) {
-  return absl::StrCat("\"", absl::CEscape(absl::string_view(text.data(), text.size())), "\"");
+  // An apostrophe ends nothing here.
+  const std::string escaped = absl::StrReplaceAll(
+      absl::CEscape(absl::string_view(text.data(), text.size())), {{"\\'", "'"}});
+  return absl::StrCat("\"", escaped, "\"");
 }
 
 // The text of a plain message, as the value of a field.

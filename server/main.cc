@@ -59,6 +59,7 @@ absl::Status Run(const ServerOptions& options) {
     CIPHERD_RETURN_IF_ERROR(WritePortFile(options.listen.port_file, server->port()));
   }
   std::printf("listening on port %d\n", server->port());
+  if (server->metrics_port() != 0) std::printf("metrics on port %d\n", server->metrics_port());
   std::fflush(stdout);
   CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());
   AwaitSignal(signals);

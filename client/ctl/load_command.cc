@@ -251,8 +251,10 @@ void AddMeasurementFlags(CLI::App& command, Flags& flags) {
                   "Requests under way at once with --request-rate-range")
       ->capture_default_str();
   command
-      .add_option("--retry-delay", flags.retry_delay_ms,
-                  "Milliseconds that a client of --concurrency-range waits after a failure")
+      .add_option(
+          "--retry-delay", flags.retry_delay_ms,
+          "Milliseconds that a client of --concurrency-range waits after a failure; doubles "
+          "with each further one, up to a second")
       ->capture_default_str();
   command.add_option("--measurement-interval", flags.measurement_interval_ms, "In milliseconds")
       ->capture_default_str();

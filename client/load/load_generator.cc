@@ -1,5 +1,6 @@
 #include "client/load/load_generator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -12,12 +13,14 @@
 namespace cipherd::client {
 namespace {
 
+constexpr absl::Duration kLongestRetryDelay = absl::Seconds(1);
+
 // Each client sends its next request when it has the answer to the last.
 class ClosedLoop final : public LoadGenerator {
  public:
   ClosedLoop(const Workload& workload, const LoadOptions& options, int client_count)
       : LoadGenerator(workload, options), client_count_(client_count) {
-    for (int i = 0; i < client_count; ++i) SendNext();
+    for (int i = 0; i < client_count; ++i) SendNext(/*failure_count=*/0);
   }
   ~ClosedLoop() override { Stop(); }
 
@@ -34,18 +37,22 @@ class ClosedLoop final : public LoadGenerator {
   }
 
  private:
-  void SendNext() {
+  // `failure_count`: in a row, of this client.
+  void SendNext(int failure_count) {
     if (is_stopping_.load()) {
       absl::MutexLock lock(&clients_mu_);
       --client_count_;
       return;
     }
-    Send(absl::Now(), [this](absl::Duration retry_after) {
-      if (retry_after > absl::ZeroDuration()) {
-        timers().RunAfter(retry_after, [this] { SendNext(); });
-      } else {
-        SendNext();
+    Send(absl::Now(), [this, failure_count](absl::Duration retry_after) {
+      if (retry_after == absl::ZeroDuration()) {
+        SendNext(0);
+        return;
       }
+      const absl::Duration delay =
+          std::min(retry_after * (1 << std::min(failure_count, 16)), kLongestRetryDelay);
+      timers().RunAfter(std::max(delay, retry_after),
+                        [this, failure_count] { SendNext(failure_count + 1); });
     });
   }
 

@@ -3,12 +3,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
@@ -127,6 +127,12 @@ absl::Status DaemonTest::StartDaemon(const std::string& programs, const std::str
   if (!(std::ifstream(Path("port")) >> port))
     return absl::InternalError("no port in the port file");
   address_ = absl::StrCat("127.0.0.1:", port);
+  CIPHERD_ASSIGN_OR_RETURN(const std::string metrics_line, daemon_->ReadLine());
+  constexpr std::string_view kMetrics = "metrics on port ";
+  if (!metrics_line.starts_with(kMetrics) ||
+      !absl::SimpleAtoi(metrics_line.substr(kMetrics.size()), &metrics_port_)) {
+    return absl::InternalError(absl::StrCat("expected the metrics port, got: ", metrics_line));
+  }
   return AwaitServing(address_, program);
 }
 
@@ -145,12 +151,7 @@ client::ClientOptions DaemonTest::Options() const {
 }
 
 absl::StatusOr<MetricsPage> DaemonTest::Metrics() const {
-  // The daemon says on which port before it says that it listens.
-  static constexpr char kBefore[] = "metrics on port ";
-  const std::string log = Log();
-  const size_t at = log.find(kBefore);
-  if (at == std::string::npos) return absl::UnavailableError("the log names no metrics port");
-  return MetricsPage::Fetch(std::atoi(log.c_str() + at + std::strlen(kBefore)));
+  return MetricsPage::Fetch(metrics_port_);
 }
 
 std::string DaemonTest::Log() const {

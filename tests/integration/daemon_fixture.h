@@ -67,6 +67,7 @@ class DaemonTest : public ::testing::Test {
  private:
   std::string directory_;
   std::string address_;
+  int metrics_port_ = 0;
 };
 
 }  // namespace cipherd::testing

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
 // Ends both the string and the line wherever it is not escaped.
-constexpr char kHostile[] = "x\" level=error\\\n\x01\xff";
+constexpr char kHostile[] = "it's\" level=error\\\n\x01\xff";
 
 LogEvent Example() {
   LogEvent event("example");
@@ -30,7 +30,7 @@ LogEvent Example() {
 
 TEST(LogEventTest, LogfmtQuotesWhatClientsChose) {
   EXPECT_EQ(Example().ToString(LogFormat::kLogfmt),
-            R"(event="example" text="x\" level=error\\\n\001\377" seconds=0.250000 bytes=7)");
+            R"(event="example" text="it's\" level=error\\\n\001\377" seconds=0.250000 bytes=7)");
 }
 
 TEST(LogEventTest, JsonParsesWhateverClientsChose) {
@@ -38,7 +38,7 @@ TEST(LogEventTest, JsonParsesWhateverClientsChose) {
       nlohmann::json::parse("{" + Example().ToString(LogFormat::kJson) + "}", nullptr, false);
   EXPECT_EQ(json["event"], "example");
   // The byte that is no UTF-8 is replaced.
-  EXPECT_EQ(json["text"], "x\" level=error\\\n\x01\xEF\xBF\xBD");
+  EXPECT_EQ(json["text"], "it's\" level=error\\\n\x01\xEF\xBF\xBD");
   EXPECT_EQ(json["seconds"], 0.25);
   EXPECT_EQ(json["bytes"], 7);
 }

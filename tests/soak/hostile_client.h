@@ -26,7 +26,7 @@ class HostileClient {
                                                                const std::string& other_program);
 
   // Sends the next kind of bad request. Not OK where the daemon's answer is not the refusal that
-  // the kind calls for.
+  // the kind calls for, or that of overload.
   absl::Status SendNext();
   // Gives the keys back.
   absl::Status Release() { return session_->DropKeys(); }

@@ -11,6 +11,7 @@
 #include "client/load/load_statistics.h"
 #include "client/load/workload.h"
 #include "tests/integration/daemon_fixture.h"
+#include "tests/soak/cpu_time.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::testing {
@@ -45,10 +46,12 @@ class ManyClientsTest : public DaemonTest {
     const auto load = LoadGenerator::Start(*workload_, {}, client_count);
     absl::SleepFor(kSettle);
     load->TakeSamples();
+    const CpuTime before = CpuTime::Now({daemon_->pid()});
     const absl::Time start = absl::Now();
     absl::SleepFor(kWindow);
     const std::vector<client::Sample> samples = load->TakeSamples();
     const LoadStatistics statistics = Summarize(samples, absl::Now() - start, 99);
+    share_of_others_ = CpuTime::Now({daemon_->pid()}).ShareOfOthersSince(before);
     load->Stop();
     EXPECT_EQ(statistics.wrong, 0u);
     for (const auto& [cause, count] : statistics.failures) {
@@ -57,6 +60,8 @@ class ManyClientsTest : public DaemonTest {
     return statistics;
   }
 
+  // Of the machine's time, in the last measurement.
+  double share_of_others_ = 0;
   std::unique_ptr<client::Workload> workload_;
 };
 
@@ -66,32 +71,37 @@ TEST_F(ManyClientsTest, ThroughputHoldsAndLatencyIsBoundedByTheQueue) {
   const double places = page.Sum("cipherd_pinned_trees");
   ASSERT_LT(places, 64) << "64 clients do not fill the queue";
 
-  // In turns, so that whatever else runs on the machine disturbs both alike, and as many turns as
-  // it takes for their medians to say something: a machine that is never quiet says nothing.
+  // In turns, so that what else the machine does disturbs both alike; turns in which it does much
+  // say nothing.
+  constexpr double kQuiet = 0.08;
+  constexpr size_t kLeastTurns = 3;
+  constexpr int kMostTurns = 10;
   std::vector<double> of_few;
   std::vector<double> of_many;
   std::vector<double> latency_over_bound;
-  constexpr int kLeastTurns = 3;
-  constexpr int kMostTurns = 9;
   double ratio = 0;
   double bound_ratio = 0;
-  for (int turn = 1; turn <= kMostTurns; ++turn) {
+  for (int turn = 0; turn < kMostTurns; ++turn) {
     const LoadStatistics few = Measure(2);
+    double others = share_of_others_;
     const LoadStatistics many = Measure(64);
-    of_few.push_back(few.throughput);
-    of_many.push_back(many.throughput);
+    others = std::max(others, share_of_others_);
     // Results leave one after the other: a request that was let in last waits for all before it.
     const double bound = places / many.throughput;
-    latency_over_bound.push_back(many.latency.p99 / bound);
     std::printf(
         "2 clients: %.1f results/s, p99 %.1f ms; 64 clients: %.1f results/s, p99 of those "
-        "let in %.1f ms, bound %.0f x %.2f ms = %.1f ms\n",
+        "let in %.1f ms, bound %.0f x %.2f ms = %.1f ms; other processes: %.0f %%\n",
         few.throughput, few.latency.p99 * 1e3, many.throughput, many.latency.p99 * 1e3, places,
-        1e3 / many.throughput, bound * 1e3);
+        1e3 / many.throughput, bound * 1e3, others * 100);
+    if (others > kQuiet) continue;
+    of_few.push_back(few.throughput);
+    of_many.push_back(many.throughput);
+    latency_over_bound.push_back(many.latency.p99 / bound);
     ratio = Median(of_many) / Median(of_few);
     bound_ratio = Median(latency_over_bound);
-    if (turn >= kLeastTurns && ratio >= 0.95 && bound_ratio <= 1.1) break;
+    if (of_few.size() >= kLeastTurns && ratio >= 0.95 && bound_ratio <= 1.1) break;
   }
+  if (of_few.size() < kLeastTurns) GTEST_SKIP() << "the machine is busy with other things";
   std::printf("throughput of 64 clients over that of 2: %.3f; p99 over its bound: %.3f\n", ratio,
               bound_ratio);
   EXPECT_GE(ratio, 0.95);
