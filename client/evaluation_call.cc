@@ -46,7 +46,7 @@ class UnaryCall final : public EvaluationCall {
     payload.TakeInto(payload.total_bytes(), request_.mutable_payload());
     *request_.mutable_header() = std::move(header);
     result_.sent_bytes = request_.ByteSizeLong();
-    stub.async()->Evaluate(context_.get(), &request_, &response_,
+    stub.async()->Evaluate(context(), &request_, &response_,
                            [this, self = std::move(self)](const grpc::Status& status) {
                              Report(Read(StatusOfEnd(status)));
                            });
@@ -86,7 +86,7 @@ class StreamCall final
     self_ = std::move(self);
     payload_ = std::move(payload);
     *request_.mutable_header() = std::move(header);
-    stub.async()->EvaluateStream(context_.get(), this);
+    stub.async()->EvaluateStream(context(), this);
     Write();
     StartRead(&response_);
     StartCall();
@@ -106,7 +106,7 @@ class StreamCall final
     if (fault_.ok()) {
       StartRead(&response_);
     } else {
-      context_->TryCancel();
+      TryCancel();
     }
   }
 
@@ -184,12 +184,21 @@ EvaluationCall::EvaluationCall(ProgramPtr program, const codec::WireLimits& limi
                                EvaluationCallback callback)
     : program_(std::move(program)),
       limits_(limits),
-      context_(std::move(context)),
-      callback_(std::move(callback)) {
+      callback_(std::move(callback)),
+      context_(std::move(context)) {
   result_.request_id = std::move(request_id);
 }
 
+void EvaluationCall::TryCancel() {
+  absl::MutexLock lock(&mu_);
+  if (context_ != nullptr) context_->TryCancel();
+}
+
 void EvaluationCall::Report(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mu_);
+    context_.reset();
+  }
   if (status.ok()) {
     callback_(std::move(result_));
   } else {
@@ -199,7 +208,7 @@ void EvaluationCall::Report(const absl::Status& status) {
 
 void EvaluationCall::Cancel() {
   is_cancelled_.store(true);
-  context_->TryCancel();
+  TryCancel();
 }
 
 absl::Status EvaluationCall::StatusOfEnd(const grpc::Status& status) const {

@@ -213,6 +213,22 @@ TEST_F(SessionTest, CallThatADaemonDropsAsItShutsDownIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("without an answer")));
 }
 
+// gRPC's threads for callbacks end with the last channel, and cannot do that themselves: a call must
+// not be what keeps the channel.
+TEST_F(SessionTest, ClientMayGoAsSoonAsAnEvaluationHasEnded) {
+  for (const bool by_stream : {false, true}) {
+    if (by_stream) StateSmallMessages();
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_OK(Start(/*upload_keys=*/i == 0));
+      session_->set_key_set_id(std::string(64, 'a'));
+      // Whatever it comes to.
+      session_->Evaluate({{"x", ExampleItems(1)}}).status().IgnoreError();
+      session_.reset();
+      client_.reset();
+    }
+  }
+}
+
 TEST_F(SessionTest, SecretKeyOfAnotherContextIsRefused) {
   ASSERT_OK_AND_ASSIGN(client_, Client::Connect(service_.ClientOptions()));
   ASSERT_OK_AND_ASSIGN(const ProgramPtr program, client_->GetProgram("echo"));
