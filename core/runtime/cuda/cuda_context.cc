@@ -28,6 +28,27 @@ void CheckCleanup(cudaError_t result, std::string_view call) {
   LogCleanupFailure(call, Describe(result, "CUDA"));
 }
 
+SpareEvents::~SpareEvents() {
+  const ScopedDevice device(ordinal_);
+  std::lock_guard lock(mu_);
+  for (cudaEvent_t event : events_) CheckCleanup(cudaEventDestroy(event), "cudaEventDestroy");
+}
+
+cudaEvent_t SpareEvents::Take() {
+  std::lock_guard lock(mu_);
+  if (events_.empty()) return nullptr;
+  const cudaEvent_t event = events_.back();
+  events_.pop_back();
+  return event;
+}
+
+bool SpareEvents::Give(cudaEvent_t event) {
+  std::lock_guard lock(mu_);
+  if (events_.size() >= kMaxCount) return false;
+  events_.push_back(event);
+  return true;
+}
+
 absl::Status CudaContext::Check(cudaError_t result, std::string_view call, std::string_view where) {
   if (result == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();

@@ -11,13 +11,18 @@ absl::StatusOr<std::shared_ptr<Event>> CudaEvent::Create(CudaContext& context) {
   CIPHERD_RETURN_IF_ERROR(context.health().status());
   const ScopedDevice device(context.ordinal());
   const ScopedRelaxedCapture relaxed;
-  cudaEvent_t event = nullptr;
-  CIPHERD_RETURN_IF_ERROR(
-      context.Check(cudaEventCreate(&event), "cudaEventCreate", "Device::CreateEvent"));
+  cudaEvent_t event = context.spare_events().Take();
+  if (event == nullptr) {
+    CIPHERD_RETURN_IF_ERROR(
+        context.Check(cudaEventCreate(&event), "cudaEventCreate", "Device::CreateEvent"));
+  }
   return std::shared_ptr<Event>(new CudaEvent(context, event));
 }
 
 CudaEvent::~CudaEvent() {
+  // What was recorded in a capture might still be part of it.
+  const bool is_reusable = !std::holds_alternative<CapturedRecord>(latest());
+  if (is_reusable && context_.spare_events().Give(event_)) return;
   const ScopedDevice device(context_.ordinal());
   CheckCleanup(cudaEventDestroy(event_), "cudaEventDestroy");
 }
@@ -61,19 +66,23 @@ absl::StatusOr<double> CudaEvent::SecondsSince(const Event& start) const {
   if (cuda_start == nullptr || &cuda_start->context_ != &context_) {
     return absl::InvalidArgumentError("Event::SecondsSince: start is an event of another device");
   }
+  const auto not_complete = [] {
+    return absl::FailedPreconditionError(
+        "Event::SecondsSince: both events must have been recorded and be complete");
+  };
   for (const CudaEvent* event : {cuda_start, this}) {
     CIPHERD_ASSIGN_OR_RETURN(const bool was_recorded, event->WasRecorded("Event::SecondsSince"));
-    CIPHERD_ASSIGN_OR_RETURN(const bool is_complete, event->Query());
-    if (!was_recorded || !is_complete) {
-      return absl::FailedPreconditionError(
-          "Event::SecondsSince: both events must have been recorded and be complete");
-    }
+    if (!was_recorded) return not_complete();
   }
+  CIPHERD_RETURN_IF_ERROR(context_.health().status());
   const ScopedDevice device(context_.ordinal());
   float milliseconds = 0;
-  CIPHERD_RETURN_IF_ERROR(
-      context_.Check(cudaEventElapsedTime(&milliseconds, cuda_start->event_, event_),
-                     "cudaEventElapsedTime", "Event::SecondsSince"));
+  const cudaError_t result = cudaEventElapsedTime(&milliseconds, cuda_start->event_, event_);
+  if (result == cudaErrorNotReady) {
+    cudaGetLastError();
+    return not_complete();
+  }
+  CIPHERD_RETURN_IF_ERROR(context_.Check(result, "cudaEventElapsedTime", "Event::SecondsSince"));
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
