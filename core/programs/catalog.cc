@@ -82,6 +82,15 @@ absl::StatusOr<std::shared_ptr<const CheckedProgram>> ProgramCatalog::Load(
   return program;
 }
 
+absl::StatusOr<std::optional<std::string>> ProgramCatalog::ReadFileOf(std::string_view name,
+                                                                      std::string_view file) const {
+  if (!IsPlainFileName(name) || !IsPlainFileName(file)) return std::nullopt;
+  const std::filesystem::path path = std::filesystem::path(directory_) / name / file;
+  absl::StatusOr<std::string> text = ReadTextFile(path.string(), options_.max_text_bytes);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  return text;
+}
+
 absl::StatusOr<std::vector<ProgramCatalog::Entry>> ProgramCatalog::LoadAll() const {
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::string> names, List());
   std::vector<Entry> entries;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,11 @@ class ProgramCatalog {
   // Parses, reads constants and checks. NotFound for an unknown name; else the error of the stage
   // that failed, naming the file.
   absl::StatusOr<std::shared_ptr<const CheckedProgram>> Load(std::string_view name) const;
+
+  // The text of another file of the program's directory; nothing where there is none. Errors as
+  // InputFile::Open.
+  absl::StatusOr<std::optional<std::string>> ReadFileOf(std::string_view name,
+                                                        std::string_view file) const;
 
   // Every program of List(), each with its own result: one that is broken does not hide the others.
   struct Entry {

@@ -1,6 +1,5 @@
 #include "proto/codec/program_codec.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <cstdint>
@@ -13,30 +12,13 @@
 #include "proto/codec/enum_codec.h"
 #include "proto/codec/mismatch.h"
 #include "proto/codec/operation_codec.h"
+#include "proto/codec/text_message.h"
 #include "proto/codec/value_admission.h"
 
 namespace cipherd::codec {
 namespace {
 
 using google::protobuf::TextFormat;
-
-// Keeps the first error of a parse.
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  // Line and column count from 0; -1 where there is none.
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (!text_.empty()) return;
-    position_ = line < 0 ? "" : absl::StrCat(":", line + 1, ":", column + 1);
-    text_ = message;
-  }
-  const std::string& position() const { return position_; }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string position_;
-  std::string text_;
-};
 
 // Absent numbers of a layout mean 1.
 int64_t OneIfAbsent(uint32_t number) { return number == 0 ? 1 : number; }
@@ -177,13 +159,7 @@ absl::StatusOr<v1::Program> EncodeProgram(const programs::ProgramSpec& spec) {
 absl::StatusOr<programs::ProgramSpec> ParseProgramText(std::string_view text,
                                                        std::string_view path) {
   v1::Program message;
-  FirstError error;
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(std::string(text), &message)) {
-    return Refuse(v1::ERROR_REASON_MALFORMED_VALUE,
-                  absl::StrCat(std::string(path), error.position()), error.text());
-  }
+  CIPHERD_RETURN_IF_ERROR(internal::ParseTextMessage(text, path, message));
   return DecodeProgram(message, path);
 }
 
