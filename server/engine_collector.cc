@@ -78,9 +78,13 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
       Gauge("cipherd_pinned_trees", "Pinned trees of requests, by program and state");
   for (const auto& program : engine.programs()) {
     const std::string& name = program->info().name;
+    // A row a name, whatever versions come and go: the one that requests get.
+    if (const auto current = engine.FindProgram(name); !current.ok() || *current != program) {
+      continue;
+    }
     ready.Add({{"program", name}}, program->is_ready() ? 1 : 0);
     queued.Add({{"program", name}}, engine.scheduler().queued_count(*program));
-    capacity.Add({{"program", name}}, engine.options().queue_capacity);
+    capacity.Add({{"program", name}}, program->settings().queue_capacity);
     const size_t leased_trees = program->trees().leased_count();
     trees.Add({{"program", name}, {"state", "leased"}}, leased_trees);
     trees.Add({{"program", name}, {"state", "idle"}}, program->trees().size() - leased_trees);

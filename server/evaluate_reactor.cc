@@ -24,8 +24,7 @@ EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
 absl::Status EvaluateReactor::Receive(const v1::EvaluateRequest& request) {
   const uint64_t payload_bytes = request.payload().size();
   CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), Caller::Of(context_), payload_bytes));
-  const uint64_t output_bytes =
-      environment_.programs.Find(request.header().program())->description.output_bytes();
+  const uint64_t output_bytes = evaluation_.output_bytes();
   const uint64_t limit = environment_.limits.max_unary_bytes;
   if (payload_bytes > limit || output_bytes > limit) {
     return codec::Refuse(

@@ -48,6 +48,7 @@ void DescribeInLog(const engine::RequestHead& head, engine::RequestState state, 
 void DescribeInLog(const engine::StageTimes& times, LogEvent& log) {
   log.Add("decode_seconds", times.decode_seconds)
       .Add("queue_seconds", times.queue_seconds)
+      .Add("batch_wait_seconds", times.batch_wait_seconds)
       .Add("transfer_in_seconds", times.transfer_in_seconds)
       .Add("replay_seconds", times.replay_seconds)
       .Add("transfer_out_seconds", times.transfer_out_seconds)
@@ -84,20 +85,32 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
   CIPHERD_RETURN_IF_ERROR(request_id_status);
   CIPHERD_RETURN_IF_ERROR(key_set_id.status());
 
-  const RegisteredProgram* program = environment_.programs.Find(header.program());
-  if (program == nullptr) return engine.FindProgram(header.program()).status();
-  CIPHERD_ASSIGN_OR_RETURN(
-      codec::AdmittedTree admitted,
-      codec::AdmitTree(header.inputs(),
-                       {.contexts = std::span(&program->context, 1),
-                        .signature = &program->program->info().input_signature,
-                        .max_payload_bytes = environment_.limits.max_request_bytes,
-                        .actual_payload_bytes = actual_payload_bytes},
-                       environment_.limits, "inputs"));
-  CIPHERD_RETURN_IF_ERROR(engine.Admit(*request_));
-  CIPHERD_ASSIGN_OR_RETURN(reader_,
-                           codec::PayloadReader::Into(std::move(admitted), request_->inputs()));
-  return absl::OkStatus();
+  RegisteredProgramPtr program = environment_.programs.Find(header.program());
+  while (true) {
+    if (program == nullptr) {
+      CIPHERD_RETURN_IF_ERROR(engine.FindProgram(header.program()).status());
+      return engine::WithReason(absl::UnavailableError("the program is being unloaded"),
+                                engine::FailureReason::kUnavailable);
+    }
+    CIPHERD_ASSIGN_OR_RETURN(
+        codec::AdmittedTree admitted,
+        codec::AdmitTree(header.inputs(),
+                         {.contexts = std::span(&program->context, 1),
+                          .signature = &program->program->info().input_signature,
+                          .max_payload_bytes = environment_.limits.max_request_bytes,
+                          .actual_payload_bytes = actual_payload_bytes},
+                         environment_.limits, "inputs"));
+    const absl::Status granted = engine.Admit(*request_, program->program.get());
+    if (granted.ok()) {
+      CIPHERD_ASSIGN_OR_RETURN(reader_,
+                               codec::PayloadReader::Into(std::move(admitted), request_->inputs()));
+      return absl::OkStatus();
+    }
+    // Where it has been replaced meanwhile, its successor takes the request.
+    RegisteredProgramPtr newest = environment_.programs.Find(header.program());
+    if (!absl::IsUnavailable(granted) || newest == program) return granted;
+    program = std::move(newest);
+  }
 }
 
 absl::Status Evaluation::Write(std::string_view chunk) {
@@ -121,7 +134,7 @@ absl::Status Evaluation::EncodeResult(v1::ValueTree* outputs, v1::StageTimes* ti
   CIPHERD_ASSIGN_OR_RETURN(result_, codec::EncodeTree(request_->outputs(), "outputs", outputs));
   const engine::StageTimes& stages = request_->times();
   times->set_decode_seconds(stages.decode_seconds);
-  times->set_queue_seconds(stages.queue_seconds);
+  times->set_queue_seconds(stages.queue_seconds + stages.batch_wait_seconds);
   times->set_transfer_in_seconds(stages.transfer_in_seconds);
   times->set_replay_seconds(stages.replay_seconds);
   times->set_transfer_out_seconds(stages.transfer_out_seconds);

@@ -65,6 +65,10 @@ class Evaluation {
   // After the continuation got OK.
   absl::Status EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times);
   codec::PayloadSource& result() { return *result_; }
+  // Payload of the result; once begun.
+  uint64_t output_bytes() const {
+    return static_cast<uint64_t>(request_->program().info().output_bytes);
+  }
 
   // Closes the request, gives its memory back, and records its times where it has succeeded.
   void End(const absl::Status& status);

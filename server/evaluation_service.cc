@@ -37,14 +37,19 @@ grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerC
   });
 }
 
+bool EvaluationService::IsReady(std::string_view program) const {
+  const auto served = environment_.engine.FindProgram(program);
+  return served.ok() && (*served)->is_ready();
+}
+
 grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context,
                                                           const v1::ListProgramsRequest* request,
                                                           v1::ListProgramsResponse* response) {
   return Answer(context, "ListPrograms", [&] {
-    for (const auto& served : environment_.engine.programs()) {
+    for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
       v1::ProgramSummary* summary = response->add_programs();
-      *summary = environment_.programs.Find(served->info().name)->description.summary();
-      summary->set_ready(served->is_ready());
+      *summary = program->description.summary();
+      summary->set_ready(IsReady(summary->name()));
     }
     return absl::OkStatus();
   });
@@ -54,9 +59,10 @@ grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerCont
                                                         const v1::GetProgramRequest* request,
                                                         v1::GetProgramResponse* response) {
   return Answer(context, "GetProgram", [&]() -> absl::Status {
-    CIPHERD_ASSIGN_OR_RETURN(const auto served, environment_.engine.FindProgram(request->name()));
-    *response = environment_.programs.Find(request->name())->description;
-    response->mutable_summary()->set_ready(served->is_ready());
+    const RegisteredProgramPtr program = environment_.programs.Find(request->name());
+    if (program == nullptr) return environment_.engine.FindProgram(request->name()).status();
+    *response = program->description;
+    response->mutable_summary()->set_ready(IsReady(request->name()));
     return absl::OkStatus();
   });
 }

@@ -38,6 +38,8 @@ class EvaluationService final : public v1::EvaluationService::CallbackService {
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, std::string_view method,
                                    absl::FunctionRef<absl::Status()> work) const;
 
+  bool IsReady(std::string_view program) const;
+
   const ServiceEnvironment environment_;
 };
 

@@ -21,19 +21,26 @@
 namespace cipherd::server {
 namespace {
 
-// SIGTERM and SIGINT, blocked in every thread, for AwaitSignal to fetch. Before any thread starts.
+// SIGTERM, SIGINT and SIGHUP, blocked in every thread, for ServeUntilTold to fetch. Before any
+// thread starts.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
 
-void AwaitSignal(const sigset_t& signals) {
+// Looks at the programs' directory again at each SIGHUP; returns at one of the others.
+void ServeUntilTold(const sigset_t& signals, Server& server) {
   int number = 0;
-  sigwait(&signals, &number);
+  while (sigwait(&signals, &number) == 0 && number == SIGHUP) {
+    spdlog::info("received SIGHUP: looking at the programs again");
+    // What went wrong is in the log, and what served before serves on.
+    server.ReloadPrograms().IgnoreError();
+  }
   spdlog::info("received signal {}: draining", number);
   // A second one ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -62,7 +69,7 @@ absl::Status Run(const ServerOptions& options) {
   if (server->metrics_port() != 0) std::printf("metrics on port %d\n", server->metrics_port());
   std::fflush(stdout);
   CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());
-  AwaitSignal(signals);
+  ServeUntilTold(signals, *server);
   return server->Shutdown();
 }
 

@@ -1,7 +1,9 @@
 #include "server/server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,8 @@ namespace {
 
 // For what is left on connections when every request has ended.
 constexpr std::chrono::seconds kTransportGrace{5};
+// Threads that capture at start. A capture keeps one core busy, and the device now and then.
+constexpr size_t kMaxLoaders = 4;
 
 }  // namespace
 
@@ -31,8 +35,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
         "INSECURE CONTEXTS ARE ADMITTED: what clients encrypt under them can be broken. "
         "For tests only.");
   }
-  CIPHERD_ASSIGN_OR_RETURN(ProgramRegistry programs,
-                           ProgramRegistry::Load(options.programs_directory, policy));
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::unique_ptr<ProgramRegistry> programs,
+      ProgramRegistry::Load(options.programs_directory, policy, options.engine.DefaultServing()));
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Device> device,
                            runtime::OpenDevice(options.device.spec, options.device.pools));
   spdlog::info("cipherd {} on {} ({})", kVersion, device->id().ToString(),
@@ -40,21 +45,21 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<engine::Engine> engine,
                            engine::Engine::Create(std::move(device), options.engine, clock));
   std::unique_ptr<Server> server(new Server(options, std::move(programs), std::move(engine)));
-  for (const auto& [name, program] : server->programs_.programs()) {
-    CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program.program));
-    server->health_.SetServing(name, false);
+  for (const RegisteredProgramPtr& program : server->programs_->programs()) {
+    CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program->program, program->serving));
+    server->health_.SetServing(program->program->info().name, false);
   }
   CIPHERD_RETURN_IF_ERROR(server->Listen());
   return server;
 }
 
-Server::Server(const ServerOptions& options, ProgramRegistry programs,
+Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> programs,
                std::unique_ptr<engine::Engine> engine)
     : options_(options),
       programs_(std::move(programs)),
       engine_(std::move(engine)),
       service_({.engine = *engine_,
-                .programs = programs_,
+                .programs = *programs_,
                 .metrics = metrics_,
                 .limits = options_.limits,
                 .insecure_contexts_allowed = options_.allow_insecure_contexts}) {
@@ -92,17 +97,64 @@ absl::Status Server::Listen() {
 }
 
 absl::Status Server::LoadPrograms() {
-  for (const auto& [name, program] : programs_.programs()) {
-    CIPHERD_RETURN_IF_ERROR(engine_->LoadProgram(name));
+  const std::vector<RegisteredProgramPtr> programs = programs_->programs();
+  std::vector<absl::Status> results(programs.size());
+  std::atomic<size_t> next = 0;
+  const auto load_some = [&] {
+    for (size_t i = next++; i < programs.size(); i = next++) {
+      results[i] = engine_->LoadProgram(programs[i]->program->info().name);
+    }
+  };
+  std::vector<std::thread> loaders;
+  for (size_t i = 1; i < std::min(programs.size(), kMaxLoaders); ++i) {
+    loaders.emplace_back(load_some);
   }
+  load_some();
+  for (std::thread& loader : loaders) loader.join();
+  for (const absl::Status& result : results) CIPHERD_RETURN_IF_ERROR(result);
   return absl::OkStatus();
+}
+
+absl::Status Server::ReloadPrograms() {
+  CIPHERD_ASSIGN_OR_RETURN(const ProgramRegistry::Changes changes, programs_->Rescan());
+  absl::Status first_failure;
+  const auto note = [&](const std::string& name, const absl::Status& status) {
+    if (status.ok()) return;
+    spdlog::error("reload of program '{}': {}", name, std::string(status.ToString()));
+    first_failure.Update(status);
+  };
+  for (const ProgramRegistry::Changes::Entry& change : changes.changed) {
+    if (!change.program.ok()) {
+      note(change.name, change.program.status());
+      continue;
+    }
+    const RegisteredProgramPtr& program = *change.program;
+    note(change.name, engine_->ReplaceProgram(program->program, program->serving,
+                                              options_.shutdown.drain_timeout,
+                                              [&] { programs_->Set(program); }));
+  }
+  for (const std::string& name : changes.gone) {
+    programs_->Remove(name);
+    note(name, engine_->UnloadProgram(name, /*version=*/0, options_.shutdown.drain_timeout));
+  }
+  UpdateDaemonHealth();
+  spdlog::info("programs looked at again: {} changed, {} gone", changes.changed.size(),
+               changes.gone.size());
+  return first_failure;
 }
 
 void Server::OnReadiness(std::string_view program, bool ready) {
   health_.SetServing(program, ready);
-  const auto programs = engine_->programs();
-  health_.SetServing("", std::all_of(programs.begin(), programs.end(),
-                                     [](const auto& served) { return served->is_ready(); }));
+  UpdateDaemonHealth();
+}
+
+void Server::UpdateDaemonHealth() {
+  const std::vector<RegisteredProgramPtr> programs = programs_->programs();
+  const auto is_ready = [this](const RegisteredProgramPtr& program) {
+    const auto served = engine_->FindProgram(program->program->info().name);
+    return served.ok() && (*served)->is_ready();
+  };
+  health_.SetServing("", std::all_of(programs.begin(), programs.end(), is_ready));
 }
 
 absl::Status Server::Shutdown() {

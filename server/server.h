@@ -40,6 +40,11 @@ class Server {
   // Blocks. The first failure ends it.
   absl::Status LoadPrograms();
 
+  // Looks at the programs' directory again: new programs are loaded, changed ones replaced without
+  // dropping a request, missing ones unloaded. What cannot be loaded leaves the version that
+  // serves; the first such error is returned after everything else was done. Blocks.
+  absl::Status ReloadPrograms();
+
   // NOT_SERVING first; after the lame-duck time new requests are refused; admitted ones complete
   // within the drain timeout; then connections close and the engine stops. Blocks. Idempotent.
   // DeadlineExceeded where requests had to be cut off, FailedPrecondition where leases have leaked.
@@ -51,17 +56,19 @@ class Server {
   int metrics_port() const { return metrics_port_; }
   engine::Engine& engine() { return *engine_; }
   const Metrics& metrics() const { return metrics_; }
-  const ProgramRegistry& programs() const { return programs_; }
+  const ProgramRegistry& programs() const { return *programs_; }
 
  private:
-  Server(const ServerOptions& options, ProgramRegistry programs,
+  Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> programs,
          std::unique_ptr<engine::Engine> engine);
 
   absl::Status Listen();
   void OnReadiness(std::string_view program, bool ready);
+  // The daemon serves where each of its programs does.
+  void UpdateDaemonHealth();
 
   const ServerOptions options_;
-  const ProgramRegistry programs_;
+  const std::unique_ptr<ProgramRegistry> programs_;
   const std::unique_ptr<engine::Engine> engine_;
   Metrics metrics_;
   HealthService health_;

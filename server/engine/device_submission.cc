@@ -1,8 +1,10 @@
 #include "server/engine/device_submission.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/execution/cuda_graph_program.h"
 #include "core/value/tensor_copy.h"
@@ -22,60 +24,132 @@ double SecondsBetween(const runtime::Event& start, const runtime::Event& end) {
 
 }  // namespace
 
-void WorkerStreams::AwaitQuiet() {
-  // Their errors are known already.
-  transfer->Synchronize().IgnoreError();
-  compute->Synchronize().IgnoreError();
-  output->Synchronize().IgnoreError();
+absl::StatusOr<WorkerStreams> WorkerStreams::Create(runtime::Device& device,
+                                                    std::string_view worker) {
+  const std::string name(worker);
+  WorkerStreams streams;
+  CIPHERD_ASSIGN_OR_RETURN(streams.transfer, device.CreateStream(absl::StrCat(name, " transfer")));
+  CIPHERD_ASSIGN_OR_RETURN(streams.compute, device.CreateStream(absl::StrCat(name, " compute")));
+  CIPHERD_ASSIGN_OR_RETURN(streams.output, device.CreateStream(absl::StrCat(name, " output")));
+  return streams;
 }
 
-absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, KeyResidency& residency,
-                                       std::function<void()> on_done) {
+void WorkerStreams::AwaitQuiet() {
+  for (std::unique_ptr<runtime::Stream>* stream : {&transfer, &compute, &output}) {
+    if (!(*stream)->Synchronize().ok()) stream->reset();
+  }
+}
+
+absl::Status DeviceSubmission::LoadKeys(WorkerStreams& streams, KeyResidency& residency) {
+  std::vector<Item> kept;
+  absl::Status failure;
+  for (Item& item : items_) {
+    if (failure.ok()) {
+      const absl::Status loaded = residency.EnsureLoaded(item.keys, *streams.transfer);
+      if (absl::IsResourceExhausted(loaded)) {
+        // No room for the keys is this request's trouble; any other failure is the device's.
+        item.keys.Release();
+        refused_.push_back({std::move(item.request), loaded});
+        continue;
+      }
+      failure = loaded;
+    }
+    kept.push_back(std::move(item));
+  }
+  items_ = std::move(kept);
+  may_be_under_way_ = !failure.ok();
+  return failure;
+}
+
+absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, std::function<void()> on_done) {
   ProgramInstance& instance = *instance_;
-  execution::CudaGraphProgram& graph = instance.graph();
-  // No room for the keys is this request's trouble; any other failure is the device's.
-  const absl::Status loaded = residency.EnsureLoaded(keys_, *streams.transfer);
-  may_be_under_way_ = !loaded.ok() && !absl::IsResourceExhausted(loaded);
-  CIPHERD_RETURN_IF_ERROR(loaded);
-  CIPHERD_RETURN_IF_ERROR(instance.BindKeys(keys_.device_keys()));
-  const std::vector<value::ValueTree> arguments = instance.Arguments(request_->inputs());
+  CIPHERD_ASSIGN_OR_RETURN(inputs_copied_, CopyInputs(*streams.transfer));
 
-  may_be_under_way_ = true;
-  CIPHERD_RETURN_IF_ERROR(streams.transfer->Record(instance.transfer_started()));
-  absl::StatusOr<execution::CopyHandle> copied =
-      graph.CopyInputsFrom(arguments, {.stream = streams.transfer.get(), .root_label = "inputs"});
-  // A refused tree moved no byte.
-  may_be_under_way_ = copied.status().code() != absl::StatusCode::kInvalidArgument;
-  CIPHERD_RETURN_IF_ERROR(copied.status());
-  inputs_copied_ = *copied;
-
-  CIPHERD_RETURN_IF_ERROR(streams.compute->Wait(keys_.loaded_event()));
-  CIPHERD_RETURN_IF_ERROR(copied->WaitOn(*streams.compute).status());
+  for (const Item& item : items_) {
+    CIPHERD_RETURN_IF_ERROR(streams.compute->Wait(item.keys.loaded_event()));
+  }
+  CIPHERD_RETURN_IF_ERROR(inputs_copied_->WaitOn(*streams.compute).status());
   CIPHERD_RETURN_IF_ERROR(streams.compute->Record(instance.replay_started()));
-  CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree borrowed,
-                           graph.ReplayPrepared(*streams.compute, {.copy_handle = *copied}));
-  CIPHERD_ASSIGN_OR_RETURN(replayed_, graph.completion_event());
+  CIPHERD_ASSIGN_OR_RETURN(
+      const value::ValueTree borrowed,
+      instance.graph().ReplayPrepared(*streams.compute, {.copy_handle = inputs_copied_}));
+  CIPHERD_ASSIGN_OR_RETURN(replayed_, instance.graph().completion_event());
 
   CIPHERD_RETURN_IF_ERROR(streams.output->Wait(*replayed_));
   CIPHERD_RETURN_IF_ERROR(streams.output->Record(instance.output_started()));
-  CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(borrowed, request_->outputs(), *streams.output));
-  CIPHERD_RETURN_IF_ERROR(streams.output->Record(instance.output_copied()));
-  return streams.output->LaunchHost(std::move(on_done));
+  CIPHERD_RETURN_IF_ERROR(CopyOutputs(borrowed, *streams.output));
+  CIPHERD_RETURN_IF_ERROR(streams.output->Record(*instance.output_copied()));
+  return on_done ? streams.output->LaunchHost(std::move(on_done)) : absl::OkStatus();
+}
+
+absl::StatusOr<execution::CopyHandle> DeviceSubmission::CopyInputs(runtime::Stream& transfer) {
+  ProgramInstance& instance = *instance_;
+  std::vector<const value::ValueTree*> inputs;
+  inputs.reserve(instance.batch_size());
+  for (int place = 0; place < instance.batch_size(); ++place) {
+    const Item& item = ItemAt(place);
+    CIPHERD_RETURN_IF_ERROR(instance.BindKeys(place, item.keys.device_keys()));
+    inputs.push_back(&item.request->inputs());
+  }
+  const std::vector<value::ValueTree> arguments = instance.Arguments(inputs);
+  may_be_under_way_ = true;
+  CIPHERD_RETURN_IF_ERROR(transfer.Record(instance.transfer_started()));
+  absl::StatusOr<execution::CopyHandle> copied =
+      instance.graph().CopyInputsFrom(arguments, {.stream = &transfer, .root_label = "inputs"});
+  // A refused tree moved no byte.
+  may_be_under_way_ = copied.status().code() != absl::StatusCode::kInvalidArgument;
+  return copied;
+}
+
+absl::Status DeviceSubmission::CopyOutputs(const value::ValueTree& borrowed,
+                                           runtime::Stream& output) {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    CIPHERD_RETURN_IF_ERROR(
+        value::CopyTreeAsync(borrowed[i], items_[i].request->outputs(), output));
+  }
+  return absl::OkStatus();
 }
 
 void DeviceSubmission::RecordTimes() {
-  StageTimes& times = request_->times();
-  times.transfer_in_seconds =
-      SecondsBetween(instance_->transfer_started(), *inputs_copied_->event());
-  times.replay_seconds = SecondsBetween(instance_->replay_started(), *replayed_);
-  times.transfer_out_seconds =
-      SecondsBetween(instance_->output_started(), instance_->output_copied());
+  ProgramInstance& instance = *instance_;
+  const double in = SecondsBetween(instance.transfer_started(), *inputs_copied_->event());
+  const double replay = SecondsBetween(instance.replay_started(), *replayed_);
+  const double out = SecondsBetween(instance.output_started(), *instance.output_copied());
+  for (const Item& item : items_) {
+    StageTimes& times = item.request->times();
+    times.transfer_in_seconds = in;
+    times.replay_seconds = replay;
+    times.transfer_out_seconds = out;
+  }
 }
 
-void DeviceSubmission::Release() {
+void DeviceSubmission::RecordTimeline(const runtime::Event& epoch) {
+  ProgramInstance& instance = *instance_;
+  const auto span = [&](const runtime::Event& start, double seconds) {
+    const double begin = SecondsBetween(epoch, start);
+    return DeviceSpan{begin, begin + seconds};
+  };
+  const StageTimes& times = items_.front().request->times();
+  const DeviceTimeline timeline = {
+      .transfer_in = span(instance.transfer_started(), times.transfer_in_seconds),
+      .replay = span(instance.replay_started(), times.replay_seconds),
+      .transfer_out = span(instance.output_started(), times.transfer_out_seconds),
+      .taken_at = taken_at_,
+      .seen_at = seen_at_};
+  for (const Item& item : items_) item.request->set_timeline(timeline);
+}
+
+std::vector<RequestPtr> DeviceSubmission::Release() {
   inputs_copied_.reset();
-  keys_.Release();
+  // First, so that whoever the release of the keys wakes finds it idle.
   instance_.Return();
+  std::vector<RequestPtr> requests;
+  for (Item& item : items_) {
+    item.keys.Release();
+    requests.push_back(std::move(item.request));
+  }
+  items_.clear();
+  return requests;
 }
 
 }  // namespace cipherd::engine

@@ -1,12 +1,15 @@
-// One request on the streams of a worker: everything that is enqueued for it, and what it holds
-// until that is done.
+// One batch on the streams of a worker: everything that is enqueued for it, and what it holds until
+// that is done.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "core/execution/copy_handle.h"
 #include "core/runtime/event.h"
 #include "core/runtime/stream.h"
@@ -23,37 +26,73 @@ struct WorkerStreams {
   std::unique_ptr<runtime::Stream> compute;
   std::unique_ptr<runtime::Stream> output;
 
-  // Blocks until all are idle or have failed.
+  static absl::StatusOr<WorkerStreams> Create(runtime::Device& device, std::string_view worker);
+
+  // Blocks until nothing that was enqueued can still run. A stream that does not say so is
+  // destroyed, which waits for it: the streams are not to be used afterwards.
   void AwaitQuiet();
 };
 
 class DeviceSubmission {
  public:
-  DeviceSubmission(RequestPtr request, ProgramPool::Lease instance, KeyResidency::Pin keys)
-      : request_(std::move(request)), instance_(std::move(instance)), keys_(std::move(keys)) {}
+  // One request of the batch, and its keys.
+  struct Item {
+    RequestPtr request;
+    KeyResidency::Pin keys;
+  };
+  // One that could not be part of the batch after all, and why.
+  struct Refusal {
+    RequestPtr request;
+    absl::Status status;
+  };
+
+  // At most as many items as the instance's batch has.
+  DeviceSubmission(std::vector<Item> items, ProgramPool::Lease instance)
+      : items_(std::move(items)), instance_(std::move(instance)) {}
+
+  // Enqueues on the transfer stream, without blocking, the copies of key sets that are not
+  // resident. An item whose keys find no room is refused, and its place will compute another one's
+  // result again; with none left there is nothing to enqueue.
+  absl::Status LoadKeys(WorkerStreams& streams, KeyResidency& residency);
+  bool has_items() const { return !items_.empty(); }
+  std::vector<Refusal> TakeRefused() { return std::exchange(refused_, {}); }
 
   // Enqueues, without blocking:
-  //   transfer: the key set unless resident; inputs and key table into the instance
-  //   compute:  waits for both, replays
-  //   output:   waits for the replay, copies the borrowed output into the request's pinned tree,
-  //   then
-  //             runs `on_done`
-  // After an error, may_be_under_way() tells whether the device may use what this holds.
-  absl::Status Enqueue(WorkerStreams& streams, KeyResidency& residency,
-                       std::function<void()> on_done);
+  //   transfer: inputs and key table into the instance
+  //   compute:  waits for keys and inputs, replays
+  //   output:   waits for the replay, copies the borrowed outputs into the requests' pinned trees,
+  //             then runs `on_done`, where there is one
+  absl::Status Enqueue(WorkerStreams& streams, std::function<void()> on_done);
+
+  // After an error of either: whether the device may use what this holds.
   bool may_be_under_way() const { return may_be_under_way_; }
 
-  // Once everything has completed: adds the device's stages to the request's times.
-  void RecordTimes();
-  // Gives instance and keys back. The request's own leases stay with it.
-  void Release();
+  // Completes with the last piece. After Enqueue.
+  const std::shared_ptr<runtime::Event>& done() const { return instance_->output_copied(); }
+  absl::Duration& expected_wait() const { return instance_->expected_wait(); }
 
-  const RequestPtr& request() const { return request_; }
+  // The completion thread has learnt of the end.
+  void set_seen_at(absl::Time time) { seen_at_ = time; }
+
+  // Once everything has completed: adds the device's stages to the requests' times.
+  void RecordTimes();
+  // The same for their timelines, from `epoch` on.
+  void RecordTimeline(const runtime::Event& epoch);
+  // Gives instance and keys back, and returns the requests, whose own leases stay with them.
+  std::vector<RequestPtr> Release();
 
  private:
-  RequestPtr request_;
+  absl::StatusOr<execution::CopyHandle> CopyInputs(runtime::Stream& transfer);
+  absl::Status CopyOutputs(const value::ValueTree& borrowed, runtime::Stream& output);
+  // The item that is computed at `place` of the batch.
+  const Item& ItemAt(int place) const { return items_[place % items_.size()]; }
+
+  std::vector<Item> items_;
+  std::vector<Refusal> refused_;
   ProgramPool::Lease instance_;
-  KeyResidency::Pin keys_;
+  // When the device thread had it.
+  absl::Time taken_at_ = absl::Now();
+  absl::Time seen_at_;
   bool may_be_under_way_ = false;
   std::optional<execution::CopyHandle> inputs_copied_;
   std::shared_ptr<const runtime::Event> replayed_;

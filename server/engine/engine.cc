@@ -5,6 +5,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
 #include "spdlog/spdlog.h"
@@ -33,11 +35,17 @@ absl::Status CheckAtLeast(std::string_view field, int64_t value, int64_t least) 
 
 absl::Status EngineOptions::Validate() const {
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("workers", workers, 1));
-  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("instances", instances, 1));
-  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("queue_capacity", queue_capacity, 1));
-  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("warmup", warmup, 0));
+  CIPHERD_RETURN_IF_ERROR(DefaultServing().Validate());
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.host_budget_bytes", keys.host_budget_bytes, 1));
   return CheckAtLeast("keys.device_budget_bytes", keys.device_budget_bytes, 1);
+}
+
+ServingSettings EngineOptions::DefaultServing() const {
+  ServingSettings settings;
+  settings.instances = instances;
+  settings.queue_capacity = queue_capacity;
+  settings.warmup = warmup;
+  return settings;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::Device> device,
@@ -45,17 +53,28 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
                                                        const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<Engine> engine(new Engine(std::move(device), options, clock));
+  const bool is_cuda = engine->device_->id().kind == runtime::DeviceId::Kind::kCuda;
+  Engine* const e = engine.get();
   for (int i = 0; i < options.workers; ++i) {
-    CIPHERD_ASSIGN_OR_RETURN(
-        std::unique_ptr<Worker> worker,
-        Worker::Create(absl::StrCat("worker ", i),
-                       {.device = *engine->device_,
-                        .scheduler = *engine->scheduler_,
-                        .keys = *engine->key_residency_,
-                        .clock = clock,
-                        .on_fault = [e = engine.get()](const absl::Status& cause) {
-                          e->OnWorkerFault(cause);
-                        }}));
+    Worker::Environment environment{
+        .device = *engine->device_,
+        .scheduler = *engine->scheduler_,
+        .keys = *engine->key_residency_,
+        .clock = clock,
+        .build_pool =
+            [e](const ServedProgram& served) -> absl::StatusOr<std::unique_ptr<ProgramPool>> {
+          const std::shared_ptr<const ProgramBinding> binding = served.binding();
+          if (binding == nullptr) return absl::FailedPreconditionError("the program is unloaded");
+          return e->BuildPool(served, *binding);
+        },
+        .on_fault = [e](const absl::Status& cause) { e->OnWorkerFault(cause); },
+        .on_rebuild = [e](const absl::Status& rebuilt) { e->OnWorkerRebuild(rebuilt); },
+        .completion = options.completion.value_or(is_cuda ? CompletionMode::kPolled
+                                                          : CompletionMode::kNotified),
+        .rebuild_pause = options.rebuild_pause,
+        .records_timelines = engine->records_timelines_};
+    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker,
+                             Worker::Create(absl::StrCat("worker ", i), std::move(environment)));
     engine->workers_.push_back(std::move(worker));
   }
   return engine;
@@ -64,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
 Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
                const base::Clock& clock)
     : options_(options), clock_(clock), device_(std::move(device)) {
-  scheduler_ = std::make_unique<Scheduler>(options.place_count(), clock);
+  scheduler_ = std::make_unique<Scheduler>(clock);
   // A set that the device could never hold is of no use here.
   const int64_t max_set_bytes =
       std::min(options.keys.host_budget_bytes, options.keys.device_budget_bytes);
@@ -83,50 +102,154 @@ Engine::~Engine() {
   }
 }
 
-absl::Status Engine::AddProgram(std::shared_ptr<const Program> program) {
-  const std::string& name = program->info().name;
-  if (FindProgram(name).ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("program '", name, "' is there already"));
+absl::Status Engine::AddProgram(std::shared_ptr<const Program> program,
+                                const ServingSettings& settings) {
+  const ProgramInfo& info = program->info();
+  const auto is_same = [&](const ServedProgram& served) {
+    return served.info().version == info.version;
+  };
+  if (Find(info.name, is_same) != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("program '", info.name, "' version ", info.version, " is there already"));
   }
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<PinnedPool> trees,
-                           PinnedPool::Create(*program, options_.place_count(), *device_));
-  auto served = std::make_shared<ServedProgram>(std::move(program), std::move(trees));
-  scheduler_->AddProgram(*served);
-  absl::MutexLock lock(&mu_);
-  programs_.push_back(std::move(served));
-  return absl::OkStatus();
+  return Add(std::move(program), settings).status();
 }
 
-absl::Status Engine::LoadProgram(std::string_view name) {
-  CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<ServedProgram> served, FindProgram(name));
+absl::StatusOr<Engine::ServedPtr> Engine::Add(std::shared_ptr<const Program> program,
+                                              const ServingSettings& settings) {
+  CIPHERD_RETURN_IF_ERROR(settings.Validate());
+  const int places = settings.place_count(options_.workers);
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<PinnedPool> trees,
+                           PinnedPool::Create(*program, places, *device_));
+  auto served = std::make_shared<ServedProgram>(std::move(program), std::move(trees), settings);
+  scheduler_->AddProgram(*served, places);
+  absl::MutexLock lock(&mu_);
+  programs_.push_back(served);
+  return served;
+}
+
+absl::Status Engine::LoadProgram(std::string_view name, int64_t version) {
+  const ServedPtr served = Find(name, [&](const ServedProgram& candidate) {
+    return version == 0 || candidate.info().version == version;
+  });
+  if (served == nullptr) return FindProgram(name, version).status();
+  return Load(*served);
+}
+
+absl::Status Engine::Load(ServedProgram& served) {
+  const ProgramInfo& info = served.info();
+  if (served.is_loaded()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("program '", info.name, "' version ", info.version, " is loaded already"));
+  }
   const absl::Time start = clock_.Now();
+  const size_t bytes_before = device_->device_memory_stats().allocated_bytes;
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream,
-                           device_->CreateStream(absl::StrCat("load ", served->info().name)));
-  CIPHERD_ASSIGN_OR_RETURN(const ProgramBinding binding, served->program().Bind(*device_, *stream));
+                           device_->CreateStream(absl::StrCat("load ", info.name)));
+  CIPHERD_ASSIGN_OR_RETURN(ProgramBinding bound, served.program().Bind(*device_, *stream));
+  const auto binding = std::make_shared<const ProgramBinding>(std::move(bound));
   std::vector<std::unique_ptr<ProgramPool>> pools;
   for (size_t i = 0; i < workers_.size(); ++i) {
-    CIPHERD_ASSIGN_OR_RETURN(
-        std::unique_ptr<ProgramPool> pool,
-        ProgramPool::Create(served->program(), binding, options_.instances, options_.warmup,
-                            *device_, *stream, [this] { scheduler_->Wake(); }));
+    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<ProgramPool> pool, BuildPool(served, *binding));
     pools.push_back(std::move(pool));
   }
+  served.set_binding(binding);
+  const ServedPtr shared = Find(info.name, [&](const ServedProgram& s) { return &s == &served; });
   for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i]->AddProgram(*served, std::move(pools[i]));
+    workers_[i]->AddProgram(shared, std::move(pools[i]));
   }
-  SetReady(*served, true);
-  spdlog::info("program '{}' version {} is ready: {} instances on {} workers after {:.2f} s",
-               served->info().name, served->info().version, options_.instances, workers_.size(),
-               absl::ToDoubleSeconds(clock_.Now() - start));
+  UpdateReadiness(served);
+  const size_t bytes_after = device_->device_memory_stats().allocated_bytes;
+  spdlog::info(
+      "program '{}' version {} is loaded: {} instances of batch sizes [{}] on {} workers after "
+      "{:.2f} s, about {} bytes of device memory and {} pinned",
+      info.name, info.version, served.settings().instances,
+      absl::StrJoin(served.settings().batch_sizes, ", "), workers_.size(),
+      absl::ToDoubleSeconds(clock_.Now() - start),
+      bytes_after - std::min(bytes_before, bytes_after), served.trees().bytes());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_view name) const {
-  absl::MutexLock lock(&mu_);
-  for (const std::shared_ptr<ServedProgram>& program : programs_) {
-    if (program->info().name == name) return program;
+absl::StatusOr<std::unique_ptr<ProgramPool>> Engine::BuildPool(const ServedProgram& served,
+                                                               const ProgramBinding& binding) {
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream,
+                           device_->CreateStream(absl::StrCat("capture ", served.info().name)));
+  return ProgramPool::Create(served.program(), binding, served.settings(), *device_, *stream);
+}
+
+absl::Status Engine::ReplaceProgram(std::shared_ptr<const Program> program,
+                                    const ServingSettings& settings, absl::Duration timeout,
+                                    const std::function<void()>& on_ready) {
+  const std::string name = program->info().name;
+  std::vector<ServedPtr> old = programs();
+  std::erase_if(old, [&](const ServedPtr& served) { return served->info().name != name; });
+  CIPHERD_ASSIGN_OR_RETURN(const ServedPtr served, Add(std::move(program), settings));
+  if (const absl::Status loaded = Load(*served); !loaded.ok()) {
+    Unload(served, absl::ZeroDuration()).IgnoreError();
+    return loaded;
   }
-  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", Shown(name), "'")),
+  if (on_ready) on_ready();
+  absl::Status unloaded;
+  const absl::Time deadline = absl::Now() + timeout;
+  // All of them first, so that no request lands on one that is about to go.
+  for (const ServedPtr& other : old) other->set_retired();
+  for (const ServedPtr& other : old) {
+    unloaded.Update(Unload(other, std::max(deadline - absl::Now(), absl::ZeroDuration())));
+  }
+  return unloaded;
+}
+
+absl::Status Engine::UnloadProgram(std::string_view name, int64_t version, absl::Duration timeout) {
+  CIPHERD_ASSIGN_OR_RETURN(const ServedPtr served, FindProgram(name, version));
+  return Unload(served, timeout);
+}
+
+absl::Status Engine::Unload(const ServedPtr& served, absl::Duration timeout) {
+  const ProgramInfo& info = served->info();
+  served->set_retired();
+  UpdateReadiness(*served);
+  if (!served->trees().Drain(timeout)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("program '", info.name, "' version ", info.version, ": ",
+                     served->trees().leased_count(), " requests have not ended yet"));
+  }
+  scheduler_->RemoveProgram(*served);
+  absl::Status status;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    status.Update(worker->RemoveProgram(*served));
+  }
+  // Requests that have ended may still refer to it; what it holds goes now.
+  served->set_binding(nullptr);
+  {
+    absl::MutexLock lock(&mu_);
+    std::erase(programs_, served);
+  }
+  spdlog::info("program '{}' version {} is unloaded", info.name, info.version);
+  return status;
+}
+
+Engine::ServedPtr Engine::Find(std::string_view name,
+                               const std::function<bool(const ServedProgram&)>& accepts) const {
+  absl::MutexLock lock(&mu_);
+  ServedPtr best;
+  for (const ServedPtr& served : programs_) {
+    if (served->info().name != name || !accepts(*served)) continue;
+    // Of equal versions the one that was added last.
+    if (best == nullptr || served->info().version >= best->info().version) best = served;
+  }
+  return best;
+}
+
+absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_view name,
+                                                                   int64_t version) const {
+  const auto fits = [&](const ServedProgram& served) {
+    return version == 0 || served.info().version == version;
+  };
+  ServedPtr served = Find(name, [&](const ServedProgram& s) { return fits(s) && s.is_ready(); });
+  if (served == nullptr) served = Find(name, fits);
+  if (served != nullptr) return served;
+  const std::string what = version == 0 ? "" : absl::StrCat(" version ", version);
+  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", Shown(name), "'", what)),
                     FailureReason::kUnknownProgram);
 }
 
@@ -137,40 +260,59 @@ std::vector<std::shared_ptr<ServedProgram>> Engine::programs() const {
 
 RequestPtr Engine::Open(RequestHead head) {
   std::string label = head.program;
-  if (!FindProgram(head.program).ok()) {
+  if (const auto served = FindProgram(head.program); served.ok()) {
+    const ServingSettings& settings = (*served)->settings();
+    const absl::Time now = clock_.Now();
+    if (head.deadline == absl::InfiniteFuture()) head.deadline = now + settings.default_timeout;
+    head.deadline = std::min(head.deadline, now + settings.longest_timeout);
+  } else {
     label = kUnknownProgramLabel;
     head.program = Shown(head.program);
   }
   return std::make_shared<Request>(std::move(head), label, ledger_, clock_);
 }
 
-absl::Status Engine::Admit(Request& request) {
+absl::Status Engine::Admit(Request& request, const Program* only) {
   CIPHERD_RETURN_IF_ERROR(request.CheckAlive());
   if (is_draining()) {
     return WithReason(absl::UnavailableError("the daemon is draining"),
                       FailureReason::kUnavailable);
   }
   const RequestHead& head = request.head();
-  CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<ServedProgram> program, FindProgram(head.program));
-  if (!program->is_ready()) {
-    return WithReason(
-        absl::UnavailableError(absl::StrCat("program '", head.program, "' is not ready")),
-        FailureReason::kUnavailable);
-  }
-  KeySetRef keys = no_keys_;
-  if (program->info().keys.size() > 0 || !head.key_set_id.empty()) {
-    CIPHERD_ASSIGN_OR_RETURN(keys, key_store_->Find(head.tenant, head.key_set_id));
-    CIPHERD_RETURN_IF_ERROR(CheckKeysFit(*keys, program->info().keys, program->info().context_id));
-  }
-  std::optional<PinnedPool::Lease> trees = program->trees().TryLease();
-  if (!trees.has_value()) {
+  while (true) {
+    CIPHERD_ASSIGN_OR_RETURN(ServedPtr program, FindReady(head, only));
+    KeySetRef keys = no_keys_;
+    if (program->info().keys.size() > 0 || !head.key_set_id.empty()) {
+      CIPHERD_ASSIGN_OR_RETURN(keys, key_store_->Find(head.tenant, head.key_set_id));
+      CIPHERD_RETURN_IF_ERROR(
+          CheckKeysFit(*keys, program->info().keys, program->info().context_id));
+    }
+    std::optional<PinnedPool::Lease> trees = program->trees().TryLease();
+    if (trees.has_value()) {
+      request.Grant(std::move(program), std::move(keys), *std::move(trees));
+      return absl::OkStatus();
+    }
+    // Where another version has taken its place meanwhile, that one serves.
+    if (program->is_retired()) continue;
     return WithReason(absl::ResourceExhaustedError(absl::StrCat("program '", head.program,
                                                                 "': all ", program->trees().size(),
                                                                 " places for requests are taken")),
                       FailureReason::kOverloaded);
   }
-  request.Grant(std::move(program), std::move(keys), *std::move(trees));
-  return absl::OkStatus();
+}
+
+absl::StatusOr<Engine::ServedPtr> Engine::FindReady(const RequestHead& head,
+                                                    const Program* only) const {
+  ServedPtr program;
+  if (only != nullptr) {
+    program = Find(head.program, [&](const ServedProgram& s) { return &s.program() == only; });
+  } else {
+    CIPHERD_ASSIGN_OR_RETURN(program, FindProgram(head.program, head.version));
+  }
+  if (program != nullptr && program->is_ready()) return program;
+  return WithReason(
+      absl::UnavailableError(absl::StrCat("program '", head.program, "' is not ready")),
+      FailureReason::kUnavailable);
 }
 
 void Engine::Submit(const RequestPtr& request, Request::Continuation continuation) {
@@ -209,22 +351,39 @@ absl::Status Engine::Stop() {
   return status;
 }
 
+bool Engine::AnyWorkerServes() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const std::unique_ptr<Worker>& worker) { return worker->is_healthy(); });
+}
+
 void Engine::OnWorkerFault(const absl::Status& cause) {
-  const auto is_healthy = [](const std::unique_ptr<Worker>& worker) {
-    return worker->is_healthy();
-  };
+  UpdateReadiness();
   // The workers share one device, whose failure is every worker's.
-  const bool others_serve =
-      device_->health().ok() && std::any_of(workers_.begin(), workers_.end(), is_healthy);
-  if (others_serve) return;
-  for (const std::shared_ptr<ServedProgram>& program : programs()) SetReady(*program, false);
+  if (device_->health().ok()) return;
   scheduler_->Close(
       WithReason(absl::UnavailableError("the device failed"), FailureReason::kUnavailable));
 }
 
-void Engine::SetReady(ServedProgram& program, bool ready) {
-  program.set_ready(ready);
-  if (readiness_listener_) readiness_listener_(program.info().name, ready);
+void Engine::OnWorkerRebuild(const absl::Status& rebuilt) {
+  UpdateReadiness();
+  if (rebuilt.ok() || AnyWorkerServes()) return;
+  // Nobody knows how long it will take.
+  scheduler_->EndQueued(
+      WithReason(absl::UnavailableError("the device fails to serve"), FailureReason::kUnavailable));
+}
+
+void Engine::UpdateReadiness() {
+  for (const ServedPtr& served : programs()) UpdateReadiness(*served);
+}
+
+void Engine::UpdateReadiness(ServedProgram& served) {
+  absl::MutexLock lock(&readiness_mu_);
+  served.set_ready(served.is_loaded() && !served.is_retired() && device_->health().ok() &&
+                   AnyWorkerServes());
+  const std::string& name = served.info().name;
+  const bool is_ready = Find(name, [](const ServedProgram& s) { return s.is_ready(); }) != nullptr;
+  if (std::exchange(told_ready_[name], is_ready) == is_ready) return;
+  if (readiness_listener_) readiness_listener_(name, is_ready);
 }
 
 }  // namespace cipherd::engine

@@ -15,14 +15,21 @@
 //     request->Finish(RequestState::kReplying, absl::OkStatus());
 //   });
 //
+// Versions. Several versions of a program may be here at once; a request that names none gets the
+// newest that is ready. Programs are loaded, replaced and unloaded while others (and older versions
+// of the same one) serve: capture and verification run on streams of their own.
+//
 // Ownership: the engine owns its device and outlives every request and key reference that it gave
-// out. Thread-safe. LoadProgram and Drain block, nothing else does.
+// out. Thread-safe; one thread at a time loads or unloads one program. LoadProgram, ReplaceProgram,
+// UnloadProgram and Drain block, nothing else does.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +47,7 @@
 #include "server/engine/request.h"
 #include "server/engine/request_ledger.h"
 #include "server/engine/scheduler.h"
+#include "server/engine/serving_settings.h"
 #include "server/engine/worker.h"
 
 namespace cipherd::engine {
@@ -52,19 +60,19 @@ struct KeyOptions {
 
 struct EngineOptions {
   int workers = 1;
-  // Of each program on each worker. Three keep transfer, compute and output busy at once.
+  // How programs are served that do not say otherwise (serving_settings.h).
   int instances = 3;
-  // Requests of one program that may wait while every instance is busy.
   int queue_capacity = 32;
-  // Uncaptured runs before each capture.
   int warmup = 1;
   KeyOptions keys;
+  // Absent: polled with CUDA, notified on the CPU device.
+  std::optional<CompletionMode> completion;
+  // Between attempts to rebuild a worker after a fault.
+  absl::Duration rebuild_pause = absl::Seconds(1);
 
   absl::Status Validate() const;
 
-  // Requests of one program between header and last byte of reply: those that wait and those that
-  // run. Each holds pinned trees, also while it is received or replied to.
-  int place_count() const { return queue_capacity + workers * instances; }
+  ServingSettings DefaultServing() const;
 };
 
 class Engine {
@@ -85,14 +93,34 @@ class Engine {
   }
 
   // Makes `program` known and allocates the pinned trees of its requests. InvalidArgument for a
-  // name that is taken; ResourceExhausted where pinned memory does not suffice.
-  absl::Status AddProgram(std::shared_ptr<const Program> program) ABSL_LOCKS_EXCLUDED(mu_);
-  // Captures and verifies the instances of every worker, then makes the program ready. NotFound, or
-  // why it could not be captured.
-  absl::Status LoadProgram(std::string_view name) ABSL_LOCKS_EXCLUDED(mu_);
+  // name and version that are taken, and for settings; ResourceExhausted where pinned memory does
+  // not suffice.
+  absl::Status AddProgram(std::shared_ptr<const Program> program, const ServingSettings& settings)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status AddProgram(std::shared_ptr<const Program> program) {
+    return AddProgram(std::move(program), options_.DefaultServing());
+  }
+  // Captures and verifies the instances of every worker, then makes the program ready; the newest
+  // version that is known where none is named. NotFound, or why it could not be captured: then the
+  // device holds no memory of this call.
+  absl::Status LoadProgram(std::string_view name, int64_t version = 0) ABSL_LOCKS_EXCLUDED(mu_);
+  // Adds and loads `program` beside the versions of it that are here (one of the same number
+  // included); then unloads those, letting their requests complete. After an error of the former
+  // everything is as before; DeadlineExceeded where old requests outlast `timeout`. `on_ready` is
+  // called when the new one serves and the old ones still let requests in.
+  absl::Status ReplaceProgram(std::shared_ptr<const Program> program,
+                              const ServingSettings& settings, absl::Duration timeout,
+                              const std::function<void()>& on_ready = nullptr)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Lets no more requests in, waits until those under way have ended, and gives everything up that
+  // the version holds. NotFound; DeadlineExceeded, and may be called again, where `timeout` passes
+  // first.
+  absl::Status UnloadProgram(std::string_view name, int64_t version, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
-  // NotFound (unknown program).
-  absl::StatusOr<std::shared_ptr<ServedProgram>> FindProgram(std::string_view name) const
+  // The newest version that is ready (without one, the newest known) where none is named. NotFound.
+  absl::StatusOr<std::shared_ptr<ServedProgram>> FindProgram(std::string_view name,
+                                                             int64_t version = 0) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // In the order in which they were added.
   std::vector<std::shared_ptr<ServedProgram>> programs() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -101,13 +129,14 @@ class Engine {
   const KeyStore& keys() const { return *key_store_; }
 
   // Enters a request in the ledger, under its program's name, or "unknown" for one that is not
-  // here.
+  // here; its deadline becomes what the program's settings make of it.
   RequestPtr Open(RequestHead head);
   // Grants what the request needs: a ready program (else NotFound, Unavailable), the tenant's key
   // set (NotFound; none need be named for a program that reads none) of the program's context with
   // every key that it reads (InvalidArgument, FailedPrecondition), and pinned trees
-  // (ResourceExhausted). In kReceiving; after an error the caller finishes the request.
-  absl::Status Admit(Request& request);
+  // (ResourceExhausted). In kReceiving; after an error the caller finishes the request. `only`: the
+  // inputs were checked against this program, and no other version will do (Unavailable).
+  absl::Status Admit(Request& request, const Program* only = nullptr);
   // Queues an admitted request whose inputs are complete. `continuation` is called exactly once,
   // maybe before this returns: with OK in kReplying, when the caller reads the outputs and finishes
   // the request; else with the status that the request ended with.
@@ -123,6 +152,9 @@ class Engine {
   // leaked. Idempotent.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Whether Request::timeline is filled from now on: for measurements, since it takes time.
+  void RecordTimelines(bool on) { records_timelines_.store(on); }
+
   const runtime::Device& device() const { return *device_; }
   const RequestLedger& ledger() const { return ledger_; }
   const Scheduler& scheduler() const { return *scheduler_; }
@@ -134,13 +166,34 @@ class Engine {
  private:
   Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
          const base::Clock& clock);
+  using ServedPtr = std::shared_ptr<ServedProgram>;
+
+  absl::StatusOr<ServedPtr> Add(std::shared_ptr<const Program> program,
+                                const ServingSettings& settings);
+  absl::Status Load(ServedProgram& served) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Unload(const ServedPtr& served, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(const ServedProgram& served,
+                                                         const ProgramBinding& binding);
+  ServedPtr Find(std::string_view name,
+                 const std::function<bool(const ServedProgram&)>& accepts) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What `head` asks for (Admit). NotFound, Unavailable.
+  absl::StatusOr<ServedPtr> FindReady(const RequestHead& head, const Program* only) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   void OnWorkerFault(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mu_);
-  void SetReady(ServedProgram& program, bool ready);
+  void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
+  bool AnyWorkerServes() const;
+  // Works out whether `served` is ready, and tells the listener where its name's readiness changed.
+  void UpdateReadiness(ServedProgram& served) ABSL_LOCKS_EXCLUDED(mu_, readiness_mu_);
+  void UpdateReadiness() ABSL_LOCKS_EXCLUDED(mu_, readiness_mu_);
 
   const EngineOptions options_;
   const base::Clock& clock_;
   // In the order of construction: each uses those above it.
   const std::unique_ptr<runtime::Device> device_;
+  std::atomic<bool> records_timelines_ = false;
   RequestLedger ledger_;
   std::unique_ptr<KeyStore> key_store_;
   std::unique_ptr<KeyResidency> key_residency_;
@@ -149,9 +202,12 @@ class Engine {
   const KeySetRef no_keys_ = std::make_shared<const StoredKeySet>();
 
   mutable absl::Mutex mu_;
-  std::vector<std::shared_ptr<ServedProgram>> programs_ ABSL_GUARDED_BY(mu_);
+  std::vector<ServedPtr> programs_ ABSL_GUARDED_BY(mu_);
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void(std::string_view, bool)> readiness_listener_;
+  // Held while the listener is told, so that it hears of changes in their order.
+  absl::Mutex readiness_mu_ ABSL_ACQUIRED_BEFORE(mu_);
+  std::map<std::string, bool> told_ready_ ABSL_GUARDED_BY(readiness_mu_);
 
   std::vector<std::unique_ptr<Worker>> workers_;
 };

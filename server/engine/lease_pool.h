@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "spdlog/spdlog.h"
 
 namespace cipherd::engine {
@@ -90,10 +91,30 @@ class LeasePool {
     return Lease(core_, item);
   }
 
-  size_t size() const { return core_->items.size(); }
+  size_t size() const {
+    absl::MutexLock lock(&core_->mu);
+    return core_->items.size();
+  }
   size_t leased_count() const {
     absl::MutexLock lock(&core_->mu);
     return core_->items.size() - core_->idle.size();
+  }
+
+  // Lends no more, blocks until every lease has come back, and destroys the things; false, with
+  // nothing destroyed, where `timeout` passes first.
+  bool Drain(absl::Duration timeout) {
+    Core& core = *core_;
+    const auto is_whole = [&core]() ABSL_SHARED_LOCKS_REQUIRED(core.mu) {
+      return core.idle.size() == core.items.size();
+    };
+    // Destroyed without the lock.
+    std::vector<std::unique_ptr<T>> items;
+    absl::MutexLock lock(&core.mu);
+    core.closed = true;
+    if (!core.mu.AwaitWithTimeout(absl::Condition(&is_whole), timeout)) return false;
+    core.idle.clear();
+    items.swap(core.items);
+    return true;
   }
 
   // Lends no more. Idempotent. FailedPrecondition, naming how many, where leases are still out;
@@ -113,6 +134,7 @@ class LeasePool {
     Core(std::string_view label, std::vector<std::unique_ptr<T>> items,
          std::function<void()> on_return)
         : label(label), items(std::move(items)), on_return(std::move(on_return)) {
+      // One is given back without allocating.
       idle.reserve(this->items.size());
       for (const auto& item : this->items) idle.push_back(item.get());
     }
@@ -128,8 +150,8 @@ class LeasePool {
     }
 
     const std::string label;
-    const std::vector<std::unique_ptr<T>> items;
     mutable absl::Mutex mu;
+    std::vector<std::unique_ptr<T>> items ABSL_GUARDED_BY(mu);
     std::vector<T*> idle ABSL_GUARDED_BY(mu);
     bool closed ABSL_GUARDED_BY(mu) = false;
     std::function<void()> on_return ABSL_GUARDED_BY(mu);

@@ -30,6 +30,8 @@ class PinnedPool {
   size_t size() const { return pool_.size(); }
   size_t leased_count() const { return pool_.leased_count(); }
   int64_t bytes() const { return bytes_; }
+  // Lends no more, waits for what is lent, and frees all; false after `timeout`.
+  bool Drain(absl::Duration timeout) { return pool_.Drain(timeout); }
   absl::Status Close() { return pool_.Close(); }
 
  private:

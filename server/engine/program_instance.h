@@ -1,12 +1,15 @@
-// One captured instance of a program, with what a request needs beside it: a pinned key table and
-// the events that time its stages. All made once; a request creates none of these.
+// One captured instance of a program for batches of one size, with what a batch needs beside it: a
+// pinned key table with a row an item, and the events that time its stages. All made once; a
+// request creates none of these.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/ckks/key_set.h"
 #include "core/execution/cuda_graph_program.h"
 #include "core/runtime/device.h"
@@ -21,37 +24,43 @@ namespace cipherd::engine {
 class ProgramInstance {
  public:
   // Warms up, captures, and verifies the first replay: inputs and outputs have the program's
-  // signatures, and the replay equals an eager run bit for bit (else Internal). Blocks; to be
-  // called outside serving threads. `stream` carries the verification.
+  // signatures, and the replay of every item equals an eager run of one bit for bit (else
+  // Internal). Blocks; to be called outside serving threads. `stream` carries the verification.
   static absl::StatusOr<std::unique_ptr<ProgramInstance>> Build(const Program& program,
                                                                 const ProgramBinding& binding,
+                                                                int batch_size, int warmup,
                                                                 runtime::Device& device,
-                                                                runtime::Stream& stream,
-                                                                int warmup);
+                                                                runtime::Stream& stream);
 
+  int batch_size() const { return batch_size_; }
   execution::CudaGraphProgram& graph() { return *graph_; }
 
-  // Writes the addresses of the keys in `device_keys` that the program reads into the pinned table.
-  // FailedPrecondition for one that is missing. The instance must be idle.
-  absl::Status BindKeys(const ckks::KeySet& device_keys);
+  // Writes the addresses of the keys in `device_keys` that the program reads into row `item` of the
+  // pinned table. FailedPrecondition for one that is missing. The instance must be idle.
+  absl::Status BindKeys(int item, const ckks::KeySet& device_keys);
 
-  // The positional arguments of a replay: each child of `inputs`, then the key table.
-  std::vector<value::ValueTree> Arguments(const value::ValueTree& inputs) const;
+  // The positional arguments of a replay: the children of each item's inputs, then the key table.
+  std::vector<value::ValueTree> Arguments(std::span<const value::ValueTree* const> inputs) const;
 
-  // Recorded by whoever runs a request on this instance.
+  // Recorded by whoever runs a batch on this instance.
   runtime::Event& transfer_started() { return *events_[0]; }
   runtime::Event& replay_started() { return *events_[1]; }
   runtime::Event& output_started() { return *events_[2]; }
-  runtime::Event& output_copied() { return *events_[3]; }
+  const std::shared_ptr<runtime::Event>& output_copied() { return events_[3]; }
+
+  // How long the latest batch was waited for, for who waits for the next one.
+  absl::Duration& expected_wait() { return expected_wait_; }
 
  private:
   ProgramInstance() = default;
 
+  int batch_size_ = 1;
   ckks::KeyLayout keys_;
   std::unique_ptr<execution::CudaGraphProgram> graph_;
-  // Pinned uint64 [max(1, keys)].
+  // Pinned uint64 [batch_size, max(1, keys)].
   value::Tensor key_table_;
   std::shared_ptr<runtime::Event> events_[4];
+  absl::Duration expected_wait_;
 };
 
 }  // namespace cipherd::engine

@@ -1,41 +1,48 @@
-// The instances of one program on one worker.
+// The instances of one program on one worker: for each batch size as many graphs as batches may be
+// on the worker's streams at once.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <string_view>
-#include <utility>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/engine/lease_pool.h"
 #include "server/engine/program_instance.h"
+#include "server/engine/serving_settings.h"
 
 namespace cipherd::engine {
 
-// Each instance has one storage set and runs one request at a time, so `instances` bounds how many
-// requests of the program are on the worker's streams. Thread-safe; Create blocks.
+// Each instance has one storage set and runs one batch at a time. At most `settings.instances` are
+// lent at once, whatever their sizes: with all of them busy requests queue up and the next batch
+// grows. Thread-safe; leased by one thread. Create blocks.
 class ProgramPool {
  public:
   using Lease = LeasePool<ProgramInstance>::Lease;
 
-  // `on_return` runs whenever an instance has become idle.
-  static absl::StatusOr<std::unique_ptr<ProgramPool>> Create(
-      const Program& program, const ProgramBinding& binding, int instances, int warmup,
-      runtime::Device& device, runtime::Stream& stream, std::function<void()> on_return);
+  static absl::StatusOr<std::unique_ptr<ProgramPool>> Create(const Program& program,
+                                                             const ProgramBinding& binding,
+                                                             const ServingSettings& settings,
+                                                             runtime::Device& device,
+                                                             runtime::Stream& stream);
 
-  std::optional<Lease> TryLease() { return pool_.TryLease(); }
-  size_t size() const { return pool_.size(); }
-  size_t leased_count() const { return pool_.leased_count(); }
-  absl::Status Close() { return pool_.Close(); }
+  // The largest batch of at most `count` that could be leased now; 0 where none.
+  int IdleBatchSize(int count) const;
+  // Of a size that was captured.
+  std::optional<Lease> TryLease(int batch_size);
+
+  // Graphs, and those that are lent.
+  size_t size() const;
+  size_t leased_count() const;
+  absl::Status Close();
 
  private:
-  ProgramPool(std::string_view label, std::vector<std::unique_ptr<ProgramInstance>> instances,
-              std::function<void()> on_return)
-      : pool_(label, std::move(instances), std::move(on_return)) {}
+  explicit ProgramPool(size_t most_leased) : most_leased_(most_leased) {}
 
-  LeasePool<ProgramInstance> pool_;
+  const size_t most_leased_;
+  // By batch size.
+  std::map<int, std::unique_ptr<LeasePool<ProgramInstance>>> pools_;
 };
 
 }  // namespace cipherd::engine

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ namespace cipherd::engine {
 
 struct RequestHead {
   std::string program;
+  // 0: the newest one that is ready.
+  int64_t version = 0;
   std::string tenant;
   // 64 hexadecimal digits.
   std::string key_set_id;
@@ -64,6 +67,9 @@ class Request {
   const value::ValueTree& outputs() const { return trees_->outputs; }
 
   StageTimes& times() { return times_; }
+  // Zeros unless the engine records timelines.
+  const DeviceTimeline& timeline() const { return timeline_; }
+  void set_timeline(const DeviceTimeline& timeline) { timeline_ = timeline; }
 
   // Sets who is told of the result. In kReceiving.
   void set_continuation(Continuation continuation) { continuation_ = std::move(continuation); }
@@ -102,6 +108,7 @@ class Request {
   KeySetRef keys_;
   PinnedPool::Lease trees_;
   StageTimes times_;
+  DeviceTimeline timeline_;
   absl::Time queued_at_;
   Continuation continuation_;
 };

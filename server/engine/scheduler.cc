@@ -1,17 +1,32 @@
 #include "server/engine/scheduler.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/failure_reason.h"
+#include "server/engine/served_program.h"
+#include "server/engine/spin.h"
 
 namespace cipherd::engine {
+namespace {
 
-void Scheduler::AddProgram(const ServedProgram& program) {
+void FinishAll(const std::vector<RequestPtr>& requests) {
+  for (const RequestPtr& request : requests) {
+    request->Finish(RequestState::kQueued, request->CheckAlive());
+  }
+}
+
+}  // namespace
+
+void Scheduler::AddProgram(const ServedProgram& program, int capacity) {
   absl::MutexLock lock(&mu_);
-  queues_.push_back({&program, {}});
+  queues_.push_back({&program, static_cast<size_t>(capacity), {}, absl::InfiniteFuture()});
+}
+
+void Scheduler::RemoveProgram(const ServedProgram& program) {
+  absl::MutexLock lock(&mu_);
+  queues_.remove_if([&](const Queue& queue) { return queue.program == &program; });
 }
 
 absl::Status Scheduler::Enqueue(RequestPtr request) {
@@ -19,45 +34,47 @@ absl::Status Scheduler::Enqueue(RequestPtr request) {
   absl::MutexLock lock(&mu_);
   if (!closed_.ok()) return closed_;
   Queue* queue = FindQueue(request->program());
-  if (queue->requests.size() >= static_cast<size_t>(queue_capacity_)) {
+  if (queue == nullptr) {
+    return absl::InternalError("the program of an admitted request is not scheduled");
+  }
+  if (queue->requests.size() >= queue->capacity) {
     return WithReason(absl::ResourceExhaustedError(
                           absl::StrCat("program '", request->program().info().name,
-                                       "': the queue of ", queue_capacity_, " requests is full")),
+                                       "': the queue of ", queue->capacity, " requests is full")),
                       FailureReason::kOverloaded);
   }
   request->set_queued_at(clock_.Now());
   if (!request->Advance(RequestState::kReceiving, RequestState::kQueued)) {
     return absl::FailedPreconditionError("a request is submitted once");
   }
-  queue->requests.push_back(std::move(request));
-  changed_.SignalAll();
+  queue->requests.Push(std::move(request));
+  SignalChange();
   return absl::OkStatus();
 }
 
-RequestPtr Scheduler::Take(const std::atomic<bool>& quit,
-                           absl::FunctionRef<bool(const RequestPtr&)> claim) {
+std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant& claimant,
+                                        absl::Duration spin) {
   while (true) {
     std::vector<RequestPtr> overdue;
     {
       absl::MutexLock lock(&mu_);
       while (!quit.load() && closed_.ok()) {
-        const absl::Time next_deadline = RemoveOverdue(overdue);
+        absl::Time next_look = RemoveOverdue(overdue);
         if (!overdue.empty()) break;
-        if (RequestPtr request = TryTake(claim)) return request;
+        std::vector<RequestPtr> batch = TryTake(claimant, next_look);
+        if (!batch.empty()) return batch;
         // The clock may be a test's, so that only the distance means anything.
-        changed_.WaitWithTimeout(&mu_, next_deadline - clock_.Now());
+        AwaitChange(spin, next_look - clock_.Now());
       }
-      if (overdue.empty()) return nullptr;
+      if (overdue.empty()) return {};
     }
-    for (const RequestPtr& request : overdue) {
-      request->Finish(RequestState::kQueued, request->CheckAlive());
-    }
+    FinishAll(overdue);
   }
 }
 
 void Scheduler::Wake() {
   absl::MutexLock lock(&mu_);
-  changed_.SignalAll();
+  SignalChange();
 }
 
 void Scheduler::Cancel(const RequestPtr& request) {
@@ -65,11 +82,9 @@ void Scheduler::Cancel(const RequestPtr& request) {
   {
     absl::MutexLock lock(&mu_);
     if (request->state() != RequestState::kQueued) return;
-    std::deque<RequestPtr>& requests = FindQueue(request->program())->requests;
-    const auto it = std::find(requests.begin(), requests.end(), request);
+    Queue* const queue = FindQueue(request->program());
     // Whoever took it out already finishes it.
-    if (it == requests.end()) return;
-    requests.erase(it);
+    if (queue == nullptr || !queue->requests.Remove(request)) return;
   }
   request->Finish(RequestState::kQueued, request->CheckAlive());
 }
@@ -80,9 +95,16 @@ void Scheduler::ExpireOverdue() {
     absl::MutexLock lock(&mu_);
     RemoveOverdue(overdue);
   }
-  for (const RequestPtr& request : overdue) {
-    request->Finish(RequestState::kQueued, request->CheckAlive());
+  FinishAll(overdue);
+}
+
+void Scheduler::EndQueued(const absl::Status& status) {
+  std::vector<RequestPtr> ended;
+  {
+    absl::MutexLock lock(&mu_);
+    RemoveAll(ended);
   }
+  for (const RequestPtr& request : ended) request->Finish(RequestState::kQueued, status);
 }
 
 void Scheduler::Close(const absl::Status& status) {
@@ -90,11 +112,8 @@ void Scheduler::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mu_);
     if (closed_.ok()) closed_ = status;
-    for (Queue& queue : queues_) {
-      std::move(queue.requests.begin(), queue.requests.end(), std::back_inserter(ended));
-      queue.requests.clear();
-    }
-    changed_.SignalAll();
+    RemoveAll(ended);
+    SignalChange();
   }
   for (const RequestPtr& request : ended) request->Finish(RequestState::kQueued, status);
 }
@@ -110,9 +129,7 @@ size_t Scheduler::queued_count(const ServedProgram& program) const {
 absl::Duration Scheduler::oldest_age() const {
   absl::MutexLock lock(&mu_);
   absl::Time oldest = absl::InfiniteFuture();
-  for (const Queue& queue : queues_) {
-    if (!queue.requests.empty()) oldest = std::min(oldest, queue.requests.front()->queued_at());
-  }
+  for (const Queue& queue : queues_) oldest = std::min(oldest, queue.requests.oldest());
   return oldest == absl::InfiniteFuture() ? absl::ZeroDuration() : clock_.Now() - oldest;
 }
 
@@ -126,31 +143,100 @@ Scheduler::Queue* Scheduler::FindQueue(const ServedProgram& program) {
 absl::Time Scheduler::RemoveOverdue(std::vector<RequestPtr>& removed) {
   absl::Time next = absl::InfiniteFuture();
   for (Queue& queue : queues_) {
-    std::erase_if(queue.requests, [&](const RequestPtr& request) {
-      if (request->CheckAlive().ok()) {
-        next = std::min(next, request->head().deadline);
-        return false;
-      }
-      removed.push_back(request);
-      return true;
-    });
+    queue.requests.RemoveIf(
+        [&](const RequestPtr& request) {
+          if (!request->CheckAlive().ok()) return true;
+          next = std::min(next, request->head().deadline);
+          return false;
+        },
+        removed);
   }
   return next;
 }
 
-RequestPtr Scheduler::TryTake(absl::FunctionRef<bool(const RequestPtr&)> claim) {
-  for (size_t i = 0; i < queues_.size(); ++i) {
-    const size_t index = (turn_ + i) % queues_.size();
-    std::deque<RequestPtr>& requests = queues_[index].requests;
-    if (requests.empty() || !claim(requests.front())) continue;
-    RequestPtr request = std::move(requests.front());
-    requests.pop_front();
+std::vector<Scheduler::Queue*> Scheduler::QueuesInTurn() {
+  std::vector<Queue*> order;
+  order.reserve(queues_.size());
+  for (Queue& queue : queues_) {
+    if (!queue.requests.empty()) order.push_back(&queue);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const Queue* queue) { return queue->program->settings().priority; });
+  return order;
+}
+
+std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_look) {
+  for (Queue* queue : QueuesInTurn()) {
+    const ServingSettings& settings = queue->program->settings();
+    const int waiting = static_cast<int>(queue->requests.size());
+    if (claimant.BatchSize(*queue->program, waiting) == 0) continue;
+    const absl::Time held_until = waiting < settings.largest_batch()
+                                      ? queue->requests.oldest() + settings.max_batch_delay
+                                      : absl::InfinitePast();
+    if (const absl::Time now = clock_.Now(); now < held_until) {
+      queue->held_since = std::min(queue->held_since, now);
+      next_look = std::min(next_look, held_until);
+      continue;
+    }
+    std::vector<RequestPtr> batch = TakeFrom(*queue, claimant);
+    if (batch.empty()) continue;
+    // Its next turn comes after those of the others.
+    const auto served = std::ranges::find(queues_, queue->program, &Queue::program);
+    queues_.splice(queues_.end(), queues_, served);
+    return batch;
+  }
+  return {};
+}
+
+std::vector<RequestPtr> Scheduler::TakeFrom(Queue& queue, Claimant& claimant) {
+  const int waiting = static_cast<int>(queue.requests.size());
+  const int wanted = claimant.BatchSize(*queue.program, waiting);
+  if (wanted == 0) return {};
+  std::vector<RequestPtr> batch = queue.requests.Pop(
+      wanted, [&](const RequestPtr& request) { return claimant.Claim(request); });
+  const int claimed = static_cast<int>(batch.size());
+  const int size = claimed == wanted ? wanted : claimant.BatchSize(*queue.program, claimed);
+  if (size < claimed) {
+    claimant.Unclaim(claimed - size);
+    queue.requests.PutBack({batch.begin() + size, batch.end()});
+    batch.resize(size);
+  }
+  const absl::Time now = clock_.Now();
+  const absl::Time held_since = std::min(queue.held_since, now);
+  if (!batch.empty()) queue.held_since = absl::InfiniteFuture();
+  for (const RequestPtr& request : batch) {
     // Every transition from kQueued is made for requests in a queue, under the lock.
     request->Advance(RequestState::kQueued, RequestState::kExecuting);
-    turn_ = index + 1;
-    return request;
+    const absl::Duration held = now - std::max(held_since, request->queued_at());
+    request->times().batch_wait_seconds = absl::ToDoubleSeconds(held);
+    request->times().queue_seconds = absl::ToDoubleSeconds(now - request->queued_at() - held);
   }
-  return nullptr;
+  return batch;
+}
+
+void Scheduler::RemoveAll(std::vector<RequestPtr>& removed) {
+  for (Queue& queue : queues_) {
+    queue.requests.RemoveIf([](const RequestPtr&) { return true; }, removed);
+  }
+}
+
+void Scheduler::SignalChange() {
+  change_count_.fetch_add(1, std::memory_order_release);
+  changed_.SignalAll();
+}
+
+void Scheduler::AwaitChange(absl::Duration spin, absl::Duration timeout) {
+  if (spin > absl::ZeroDuration()) {
+    const uint64_t seen = change_count_.load(std::memory_order_relaxed);
+    const absl::Duration longest = std::min(spin, timeout);
+    mu_.Unlock();
+    const bool has_changed =
+        SpinUntil([&] { return change_count_.load(std::memory_order_acquire) != seen; }, longest);
+    mu_.Lock();
+    if (has_changed || change_count_.load(std::memory_order_relaxed) != seen) return;
+    timeout -= longest;
+  }
+  changed_.WaitWithTimeout(&mu_, timeout);
 }
 
 }  // namespace cipherd::engine

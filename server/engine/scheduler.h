@@ -1,50 +1,73 @@
-// Which request runs next: one bounded first-in first-out queue a program, drained by the workers.
+// Which requests run next: one bounded queue a program, drained in batches by the workers.
 //
-//   CIPHERD_RETURN_IF_ERROR(scheduler.Enqueue(request));              // any thread
-//   while (RequestPtr request = scheduler.Take(quit, claim)) ...      // a worker's device thread
+//   CIPHERD_RETURN_IF_ERROR(scheduler.Enqueue(request));                  // any thread
+//   while (true) {                                                        // a worker's device
+//   thread
+//     std::vector<RequestPtr> batch = scheduler.Take(quit, claimant);
+//     if (batch.empty()) break;
+//   }
 //
-// Workers pull: whichever can start a request first takes it. Programs take turns. A request whose
-// deadline passes in the queue is finished by whoever looks at the queue next, at the latest by a
-// waiting worker at that moment. Thread-safe; Take blocks, nothing else does. Continuations of
-// requests that end here run without a lock.
+// Workers pull: whichever can start a batch first takes it. Programs of a higher priority go first,
+// those of one priority take turns; inside a program tenants take turns (fair_queue.h). A batch is
+// the largest captured size that the queue fills; while it does not fill the program's largest one,
+// the oldest request may be held for the program's max_batch_delay, no longer.
+//
+// A request whose deadline passes in the queue is finished by whoever looks at the queue next, at
+// the latest by a waiting worker at that moment. Thread-safe; Take blocks, nothing else does.
+// Continuations of requests that end here run without a lock.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <list>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "server/engine/fair_queue.h"
 #include "server/engine/request.h"
 
 namespace cipherd::engine {
 
 class Scheduler {
  public:
-  // At most `queue_capacity` requests of each program wait, those included that an idle worker has
-  // not picked up yet.
-  Scheduler(int queue_capacity, const base::Clock& clock)
-      : queue_capacity_(queue_capacity), clock_(clock) {}
+  // What a worker can start. Called under the scheduler's lock: must not call the scheduler, nor
+  // give up anything that does.
+  class Claimant {
+   public:
+    virtual ~Claimant() = default;
+    // The largest size, at most `count`, of a batch of `program` that could start now; 0 for none.
+    virtual int BatchSize(const ServedProgram& program, int count) = 0;
+    // Leases what `request` needs beside an instance; false where that must wait.
+    virtual bool Claim(const RequestPtr& request) = 0;
+    // The latest `count` claims are not needed after all.
+    virtual void Unclaim(int count) = 0;
+  };
+
+  explicit Scheduler(const base::Clock& clock) : clock_(clock) {}
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  void AddProgram(const ServedProgram& program);
+  // At most `capacity` requests of `program` wait, those included that an idle worker has not
+  // picked up yet.
+  void AddProgram(const ServedProgram& program, int capacity);
+  // Forgets a program of which nothing is queued and nothing will be.
+  void RemoveProgram(const ServedProgram& program);
 
   // kReceiving to kQueued. Else the state stays, for the caller to finish: ResourceExhausted where
   // the queue is full, Unavailable once refusing or closed, DeadlineExceeded or Cancelled where it
   // is too late.
   absl::Status Enqueue(RequestPtr request);
 
-  // Blocks until `claim` accepts the first request of some queue, and returns it in kExecuting;
-  // null once `quit` is set or the scheduler closed. `claim` is called under the lock: it leases
-  // what the request needs or returns false, and must not call this object.
-  RequestPtr Take(const std::atomic<bool>& quit,
-                  absl::FunctionRef<bool(const RequestPtr& request)> claim);
+  // Blocks until `claimant` can start a batch, and returns its requests in kExecuting, in the order
+  // in which they were claimed; none once `quit` is set or the scheduler closed. Looks for changes
+  // without sleeping for up to `spin` first.
+  std::vector<RequestPtr> Take(const std::atomic<bool>& quit, Claimant& claimant,
+                               absl::Duration spin = absl::ZeroDuration());
 
   // Something that claims depend on has come free, or a `quit` was set.
   void Wake();
@@ -55,6 +78,8 @@ class Scheduler {
   // Ends queued requests whose deadline has passed.
   void ExpireOverdue();
 
+  // Ends what is queued with `status`; later requests are let in.
+  void EndQueued(const absl::Status& status);
   // Lets no more in and ends what is queued with `status`, which later callers get, too.
   void Close(const absl::Status& status);
 
@@ -65,22 +90,33 @@ class Scheduler {
  private:
   struct Queue {
     const ServedProgram* program;
-    std::deque<RequestPtr> requests;
+    size_t capacity;
+    FairQueue requests;
+    // Since when a batch has been waited for beside an idle instance; InfiniteFuture where none is.
+    absl::Time held_since;
   };
 
   Queue* FindQueue(const ServedProgram& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes out what is dead, and returns when the next one will be.
   absl::Time RemoveOverdue(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  RequestPtr TryTake(absl::FunctionRef<bool(const RequestPtr&)> claim)
+  // In the order in which programs are looked at.
+  std::vector<Queue*> QueuesInTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Nothing where no batch can start; `next_look` moves to when a held one may, if that is sooner.
+  std::vector<RequestPtr> TryTake(Claimant& claimant, absl::Time& next_look)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<RequestPtr> TakeFrom(Queue& queue, Claimant& claimant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveAll(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SignalChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits for a change, first without mu_ for up to `spin`.
+  void AwaitChange(absl::Duration spin, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const int queue_capacity_;
   const base::Clock& clock_;
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
-  std::vector<Queue> queues_ ABSL_GUARDED_BY(mu_);
-  // The queue that is looked at first.
-  size_t turn_ ABSL_GUARDED_BY(mu_) = 0;
+  // Grows with every change, for those who look without the lock.
+  std::atomic<uint64_t> change_count_ = 0;
+  std::list<Queue> queues_ ABSL_GUARDED_BY(mu_);
   // Not OK once closed.
   absl::Status closed_ ABSL_GUARDED_BY(mu_);
 };

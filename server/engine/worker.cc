@@ -1,32 +1,76 @@
 #include "server/engine/worker.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
 #include "spdlog/spdlog.h"
 
 namespace cipherd::engine {
+namespace {
+
+// So long the device thread looks for the next request before it sleeps, where it may spin.
+constexpr absl::Duration kSubmissionSpin = absl::Microseconds(200);
+
+}  // namespace
+
+// What the device thread has leased for its next batch.
+class Worker::BatchClaim final : public Scheduler::Claimant {
+ public:
+  explicit BatchClaim(Worker& worker) : worker_(worker) {}
+
+  int BatchSize(const ServedProgram& program, int count) override {
+    const std::shared_ptr<ProgramPool> pool = worker_.FindPool(program);
+    return pool == nullptr ? 0 : pool->IdleBatchSize(count);
+  }
+  bool Claim(const RequestPtr& request) override {
+    std::optional<KeyResidency::Pin> pin = worker_.environment_.keys.TryPin(request->keys());
+    if (!pin.has_value()) return false;
+    pins_.push_back(*std::move(pin));
+    return true;
+  }
+  void Unclaim(int count) override {
+    // Their release tells the scheduler, whose lock is held.
+    std::move(pins_.end() - count, pins_.end(), std::back_inserter(surplus_));
+    pins_.erase(pins_.end() - count, pins_.end());
+  }
+
+  // Only this thread leases from the pool, so that what was idle is idle still; and the pool stays
+  // while requests of its program are under way.
+  DeviceSubmission Submission(std::vector<RequestPtr> requests) {
+    surplus_.clear();
+    const std::shared_ptr<ProgramPool> pool = worker_.FindPool(requests.front()->program());
+    std::vector<DeviceSubmission::Item> items;
+    items.reserve(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      items.push_back({std::move(requests[i]), std::move(pins_[i])});
+    }
+    pins_.clear();
+    const int batch_size = static_cast<int>(items.size());
+    return DeviceSubmission(std::move(items), *pool->TryLease(batch_size));
+  }
+
+ private:
+  Worker& worker_;
+  std::vector<KeyResidency::Pin> pins_;
+  std::vector<KeyResidency::Pin> surplus_;
+};
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(std::string name, Environment environment) {
-  WorkerStreams streams;
-  CIPHERD_ASSIGN_OR_RETURN(streams.transfer,
-                           environment.device.CreateStream(absl::StrCat(name, " transfer")));
-  CIPHERD_ASSIGN_OR_RETURN(streams.compute,
-                           environment.device.CreateStream(absl::StrCat(name, " compute")));
-  CIPHERD_ASSIGN_OR_RETURN(streams.output,
-                           environment.device.CreateStream(absl::StrCat(name, " output")));
-  std::unique_ptr<Worker> worker(
-      new Worker(std::move(name), std::move(environment), std::move(streams)));
+  std::unique_ptr<Worker> worker(new Worker(std::move(name), std::move(environment)));
+  CIPHERD_RETURN_IF_ERROR(worker->StartStreams());
+  worker->is_serving_.store(true);
   worker->device_thread_ = std::thread([w = worker.get()] { w->RunDeviceThread(); });
   worker->completion_thread_ = std::thread([w = worker.get()] { w->RunCompletionThread(); });
   return worker;
 }
 
-Worker::Worker(std::string name, Environment environment, WorkerStreams streams)
-    : name_(std::move(name)), environment_(std::move(environment)), streams_(std::move(streams)) {}
+Worker::Worker(std::string name, Environment environment)
+    : name_(std::move(name)), environment_(std::move(environment)) {}
 
 Worker::~Worker() {
   if (const absl::Status status = Stop(); !status.ok()) {
@@ -34,56 +78,95 @@ Worker::~Worker() {
   }
 }
 
-void Worker::AddProgram(const ServedProgram& program, std::unique_ptr<ProgramPool> pool) {
+absl::Status Worker::StartStreams() {
+  CIPHERD_ASSIGN_OR_RETURN(streams_, WorkerStreams::Create(environment_.device, name_));
+  CIPHERD_ASSIGN_OR_RETURN(epoch_, environment_.device.CreateEvent());
+  CIPHERD_RETURN_IF_ERROR(streams_.compute->Record(*epoch_));
+  return streams_.compute->Synchronize();
+}
+
+void Worker::AddProgram(std::shared_ptr<const ServedProgram> program,
+                        std::unique_ptr<ProgramPool> pool) {
   {
     absl::MutexLock lock(&mu_);
-    pools_[&program] = std::move(pool);
+    pools_[std::move(program)] = std::move(pool);
   }
   environment_.scheduler.Wake();
 }
 
+absl::Status Worker::RemoveProgram(const ServedProgram& program) {
+  std::shared_ptr<ProgramPool> pool;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = std::find_if(pools_.begin(), pools_.end(),
+                                 [&](const auto& entry) { return entry.first.get() == &program; });
+    if (it == pools_.end()) return absl::OkStatus();
+    pool = std::move(it->second);
+    pools_.erase(it);
+  }
+  return pool == nullptr ? absl::OkStatus() : pool->Close();
+}
+
 absl::Status Worker::Stop() {
-  quit_.store(true);
+  {
+    absl::MutexLock lock(&mu_);
+    is_stopping_ = true;
+    quit_.store(true);
+    changed_.SignalAll();
+  }
   environment_.scheduler.Wake();
   if (device_thread_.joinable()) device_thread_.join();
   if (completion_thread_.joinable()) completion_thread_.join();
+  is_serving_.store(false);
   absl::MutexLock lock(&mu_);
   absl::Status status;
-  for (auto& [program, pool] : pools_) status.Update(pool->Close());
+  for (auto& [program, pool] : pools_) {
+    if (pool != nullptr) status.Update(pool->Close());
+  }
   return status;
 }
 
 Worker::InstanceCounts Worker::instance_counts(const ServedProgram& program) const {
-  const ProgramPool* pool = FindPool(program);
+  const std::shared_ptr<ProgramPool> pool = FindPool(program);
   return pool == nullptr ? InstanceCounts{} : InstanceCounts{pool->size(), pool->leased_count()};
 }
 
-ProgramPool* Worker::FindPool(const ServedProgram& program) const {
+std::shared_ptr<ProgramPool> Worker::FindPool(const ServedProgram& program) const {
   absl::MutexLock lock(&mu_);
-  const auto it = pools_.find(&program);
-  return it == pools_.end() ? nullptr : it->second.get();
+  for (const auto& [served, pool] : pools_) {
+    if (served.get() == &program) return pool;
+  }
+  return nullptr;
 }
 
 void Worker::RunDeviceThread() {
-  while (true) {
-    ProgramPool* pool = nullptr;
-    std::optional<KeyResidency::Pin> keys;
-    const auto claim = [&](const RequestPtr& request) {
-      pool = FindPool(request->program());
-      if (pool == nullptr || pool->leased_count() == pool->size()) return false;
-      keys = environment_.keys.TryPin(request->keys());
-      return keys.has_value();
-    };
-    RequestPtr request = environment_.scheduler.Take(quit_, claim);
-    if (request == nullptr) break;
-    request->times().queue_seconds =
-        absl::ToDoubleSeconds(environment_.clock.Now() - request->queued_at());
-    // Only this thread leases from the pool, so that what was idle is idle still.
-    Submit(DeviceSubmission(std::move(request), *pool->TryLease(), *std::move(keys)));
+  const bool is_polled = environment_.completion == CompletionMode::kPolled;
+  const absl::Duration spin = is_polled ? kSubmissionSpin : absl::ZeroDuration();
+  while (AwaitServing()) {
+    {
+      BatchClaim claim(*this);
+      while (true) {
+        std::vector<RequestPtr> batch = environment_.scheduler.Take(quit_, claim, spin);
+        if (batch.empty()) break;
+        Submit(claim.Submission(std::move(batch)));
+      }
+    }
+    absl::MutexLock lock(&mu_);
+    is_submitting_ = false;
+    changed_.SignalAll();
+    // The scheduler has closed.
+    if (fault_.ok()) break;
   }
   absl::MutexLock lock(&mu_);
   device_thread_ended_ = true;
   changed_.SignalAll();
+}
+
+bool Worker::AwaitServing() {
+  absl::MutexLock lock(&mu_);
+  while (!is_stopping_ && !is_serving_.load()) changed_.Wait(&mu_);
+  is_submitting_ = !is_stopping_;
+  return is_submitting_;
 }
 
 void Worker::Submit(DeviceSubmission submission) {
@@ -92,50 +175,76 @@ void Worker::Submit(DeviceSubmission submission) {
     absl::MutexLock lock(&mu_);
     it = in_flight_.insert(in_flight_.end(), std::move(submission));
   }
-  // From the moment that the last piece is enqueued the submission may be gone.
-  const absl::Status status = it->Enqueue(streams_, environment_.keys, [this, it] {
-    absl::MutexLock lock(&mu_);
-    completed_.splice(completed_.end(), in_flight_, it);
-    changed_.SignalAll();
-  });
-  if (status.ok()) return;
+  absl::Status status = it->LoadKeys(streams_, environment_.keys);
+  EndRefused(it->TakeRefused());
+  const bool is_polled = environment_.completion == CompletionMode::kPolled;
+  if (status.ok() && it->has_items()) {
+    std::function<void()> on_done;
+    if (!is_polled) {
+      on_done = [this, it] {
+        absl::MutexLock lock(&mu_);
+        completed_.splice(completed_.end(), in_flight_, it);
+        changed_.SignalAll();
+      };
+    }
+    status = it->Enqueue(streams_, std::move(on_done));
+    // Once told of, the submission may be gone.
+    if (status.ok() && !is_polled) return;
+  }
   Submissions refused;
   {
     absl::MutexLock lock(&mu_);
-    if (it->may_be_under_way() || !environment_.device.health().ok()) {
+    if (status.ok() && it->has_items()) {
+      ++enqueued_count_;
+      changed_.SignalAll();
+      return;
+    }
+    if (!status.ok() && (it->may_be_under_way() || !environment_.device.health().ok())) {
       // It may be under way: the completion thread ends it when the streams are quiet.
       ReportFault(status);
       return;
     }
     refused.splice(refused.end(), in_flight_, it);
   }
-  refused.front().Release();
-  refused.front().request()->Finish(
-      RequestState::kExecuting,
-      absl::IsResourceExhausted(status) ? WithReason(status, FailureReason::kOverloaded) : status);
+  for (const RequestPtr& request : refused.front().Release()) {
+    request->Finish(RequestState::kExecuting, status);
+  }
+}
+
+void Worker::EndRefused(std::vector<DeviceSubmission::Refusal> refused) {
+  for (const DeviceSubmission::Refusal& refusal : refused) {
+    refusal.request->Finish(RequestState::kExecuting,
+                            WithReason(refusal.status, FailureReason::kOverloaded));
+  }
 }
 
 void Worker::ReportFault(const absl::Status& cause) {
-  if (fault_.ok()) fault_ = cause;
-  is_faulted_.store(true);
+  if (fault_.ok()) {
+    fault_ = cause;
+    fault_count_.fetch_add(1);
+  }
+  has_faulted_.store(true);
+  is_serving_.store(false);
   quit_.store(true);
   changed_.SignalAll();
 }
 
 void Worker::RunCompletionThread() {
+  CompletionPoller poller;
   while (true) {
     Submissions completed;
-    const absl::Status status = AwaitCompleted(completed);
+    const absl::Status status = environment_.completion == CompletionMode::kPolled
+                                    ? AwaitPolled(poller, completed)
+                                    : AwaitNotified(completed);
     for (DeviceSubmission& submission : completed) Complete(submission);
     if (absl::IsCancelled(status)) return;
-    if (!status.ok()) {
-      EndAfterFault(status);
-      return;
-    }
+    if (status.ok()) continue;
+    EndAfterFault(status);
+    if (!Rebuild()) return;
   }
 }
 
-absl::Status Worker::AwaitCompleted(Submissions& completed) {
+absl::Status Worker::AwaitNotified(Submissions& completed) {
   absl::MutexLock lock(&mu_);
   while (completed_.empty()) {
     if (!fault_.ok()) return fault_;
@@ -151,40 +260,127 @@ absl::Status Worker::AwaitCompleted(Submissions& completed) {
   return absl::OkStatus();
 }
 
-void Worker::Complete(DeviceSubmission& submission) {
-  const RequestPtr request = submission.request();
-  submission.RecordTimes();
-  submission.Release();
-  if (const absl::Status alive = request->CheckAlive(); !alive.ok()) {
-    request->Finish(RequestState::kExecuting, alive);
-    return;
+absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& completed) {
+  DeviceSubmission* first = nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    while (enqueued_count_ == 0 && fault_.ok()) {
+      if (device_thread_ended_ && in_flight_.empty()) return absl::CancelledError("stopped");
+      changed_.Wait(&mu_);
+    }
+    if (!fault_.ok()) return fault_;
+    // Only this thread takes out what is enqueued.
+    first = &in_flight_.front();
   }
-  request->Advance(RequestState::kExecuting, RequestState::kReplying);
-  request->ContinueWithResult();
+  // The output stream completes submissions in their order. What is in flight when the worker stops
+  // is waited for.
+  const absl::StatusOr<bool> done =
+      poller.Await(*first->done(), first->expected_wait(), has_faulted_);
+  absl::MutexLock lock(&mu_);
+  if (!done.ok()) ReportFault(done.status());
+  if (!fault_.ok()) return fault_;
+  --enqueued_count_;
+  completed.splice(completed.end(), in_flight_, in_flight_.begin());
+  return absl::OkStatus();
+}
+
+void Worker::Complete(DeviceSubmission& submission) {
+  submission.set_seen_at(absl::Now());
+  submission.RecordTimes();
+  if (environment_.records_timelines.load()) submission.RecordTimeline(*epoch_);
+  for (const RequestPtr& request : submission.Release()) {
+    if (const absl::Status alive = request->CheckAlive(); !alive.ok()) {
+      request->Finish(RequestState::kExecuting, alive);
+      continue;
+    }
+    request->Advance(RequestState::kExecuting, RequestState::kReplying);
+    request->ContinueWithResult();
+  }
 }
 
 void Worker::EndAfterFault(const absl::Status& cause) {
   spdlog::error("{} failed: {}", name_, std::string(cause.ToString()));
   environment_.scheduler.Wake();
-  Submissions failed;
   {
     absl::MutexLock lock(&mu_);
-    while (!device_thread_ended_) changed_.Wait(&mu_);
+    while (is_submitting_) changed_.Wait(&mu_);
   }
   streams_.AwaitQuiet();
+  Submissions failed;
   {
     absl::MutexLock lock(&mu_);
     failed.splice(failed.end(), in_flight_);
     failed.splice(failed.end(), completed_);
+    enqueued_count_ = 0;
   }
   const absl::Status unavailable =
       WithReason(absl::UnavailableError("the device failed while the request was running"),
                  FailureReason::kUnavailable);
   for (DeviceSubmission& submission : failed) {
-    submission.Release();
-    submission.request()->Finish(RequestState::kExecuting, unavailable);
+    for (const RequestPtr& request : submission.Release()) {
+      request->Finish(RequestState::kExecuting, unavailable);
+    }
   }
   environment_.on_fault(cause);
+}
+
+bool Worker::Rebuild() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (is_stopping_ || device_thread_ended_) return false;
+    }
+    if (const absl::Status health = environment_.device.health(); !health.ok()) {
+      spdlog::error("{} stays out, since its device has failed for this process: {}", name_,
+                    std::string(health.message()));
+      return false;
+    }
+    const absl::Status rebuilt = TryRebuild();
+    if (rebuilt.ok()) {
+      absl::MutexLock lock(&mu_);
+      fault_ = absl::OkStatus();
+      has_faulted_.store(false);
+      quit_.store(is_stopping_);
+      is_serving_.store(!is_stopping_);
+      changed_.SignalAll();
+    }
+    environment_.on_rebuild(rebuilt);
+    if (rebuilt.ok()) {
+      spdlog::info("{} serves again", name_);
+      environment_.scheduler.Wake();
+      return true;
+    }
+    spdlog::error("{} could not be rebuilt, next attempt in {}: {}", name_,
+                  absl::FormatDuration(environment_.rebuild_pause),
+                  std::string(rebuilt.ToString()));
+    absl::MutexLock lock(&mu_);
+    const absl::Time next_attempt = absl::Now() + environment_.rebuild_pause;
+    while (!is_stopping_ && !changed_.WaitWithDeadline(&mu_, next_attempt)) continue;
+  }
+}
+
+absl::Status Worker::TryRebuild() {
+  std::vector<std::shared_ptr<const ServedProgram>> programs;
+  {
+    // Destroyed without the lock; what they hold is free for the new ones.
+    std::vector<std::shared_ptr<ProgramPool>> old;
+    absl::MutexLock lock(&mu_);
+    for (auto& [program, pool] : pools_) {
+      programs.push_back(program);
+      old.push_back(std::exchange(pool, nullptr));
+    }
+  }
+  CIPHERD_RETURN_IF_ERROR(StartStreams());
+  for (const std::shared_ptr<const ServedProgram>& program : programs) {
+    absl::StatusOr<std::unique_ptr<ProgramPool>> pool = environment_.build_pool(*program);
+    absl::MutexLock lock(&mu_);
+    const auto it = pools_.find(program);
+    // Removed meanwhile.
+    if (it == pools_.end()) continue;
+    CIPHERD_RETURN_IF_ERROR(pool.status());
+    it->second = *std::move(pool);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cipherd::engine

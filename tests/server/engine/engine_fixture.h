@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
@@ -49,7 +50,8 @@ class Call {
   void End(const absl::Status& status) {
     status_ = status;
     if (status.ok()) {
-      is_correct_ = OutputsMatch(request_->outputs(), value_, tenant_seed_);
+      const int64_t version = request_->program().info().version;
+      is_correct_ = OutputsMatch(request_->outputs(), value_, tenant_seed_, version);
       request_->Finish(RequestState::kReplying, absl::OkStatus());
     }
     done_.Notify();
@@ -69,6 +71,7 @@ inline EngineOptions SmallEngine() {
   options.instances = 2;
   options.queue_capacity = 4;
   options.warmup = 1;
+  options.rebuild_pause = absl::Milliseconds(1);
   options.keys.host_budget_bytes = int64_t{1} << 20;
   options.keys.device_budget_bytes = int64_t{1} << 20;
   return options;
@@ -79,9 +82,10 @@ class EngineTest : public ::testing::Test {
  protected:
   void Start(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
              const base::Clock& clock = base::Clock::Real()) {
+    runtime_device_ = device.get();
     ASSERT_OK_AND_ASSIGN(engine_, Engine::Create(std::move(device), options, clock));
     program_ = std::make_shared<TestProgram>("sum", gate_);
-    ASSERT_OK(engine_->AddProgram(program_));
+    ASSERT_OK(engine_->AddProgram(program_, Serving(options)));
     ASSERT_OK(engine_->LoadProgram("sum"));
     for (int tenant = 1; tenant <= 3; ++tenant) {
       ASSERT_OK(PutTestKeys(engine_->keys(), TenantName(tenant), TestKeySetId(tenant), tenant));
@@ -93,6 +97,9 @@ class EngineTest : public ::testing::Test {
                          cipherd::testing::OpenTestDevice("cpu"));
     Start(std::move(device), options, clock);
   }
+
+  // How "sum" is served.
+  virtual ServingSettings Serving(const EngineOptions& options) { return options.DefaultServing(); }
 
   // A leaked lease, or a ledger that does not balance, fails every test.
   void TearDown() override {
@@ -112,9 +119,32 @@ class EngineTest : public ::testing::Test {
   std::unique_ptr<Call> Run(int tenant, uint64_t value) {
     return std::make_unique<Call>(*engine_, Head(tenant), value, tenant);
   }
+  // Runs a request of tenant 1 on both instances of the only worker: each has its input from a
+  // request from then on, and the keys are resident.
+  void WarmBothInstances() {
+    gate_->Close();
+    const auto await_leased = [this](size_t count) {
+      while (engine_->workers()[0]->instance_counts(served()).leased != count) {
+        std::this_thread::yield();
+      }
+    };
+    auto first = Run(1, 1);
+    await_leased(1);
+    auto second = Run(1, 2);
+    await_leased(2);
+    gate_->Open();
+    EXPECT_TRUE(first->is_correct());
+    EXPECT_TRUE(second->is_correct());
+  }
   RequestLedger::Counts counts() { return engine_->ledger().Snapshot().at("sum"); }
   ServedProgram& served() { return **engine_->FindProgram("sum"); }
 
+  // Of an engine at rest.
+  cipherd::testing::MemoryFigures Memory() {
+    return cipherd::testing::MemoryFiguresOf(*runtime_device_).value();
+  }
+
+  runtime::Device* runtime_device_ = nullptr;
   std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::shared_ptr<TestProgram> program_;
   std::unique_ptr<Engine> engine_;

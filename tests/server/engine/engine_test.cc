@@ -123,8 +123,9 @@ TEST_F(EngineCpuTest, WithEveryPlaceTakenTheNextRequestIsRefusedAndTheOthersSucc
 TEST_F(EngineCpuTest, ACancelledRequestInTheQueueEndsWhileTheDeviceIsBusy) {
   StartOnCpu();
   gate_->Close();
-  auto running = Run(1, 1), running_too = Run(1, 2), queued = Run(2, 3);
-  while (engine_->scheduler().queued_count(served()) != 1) std::this_thread::yield();
+  auto running = Run(1, 1), running_too = Run(1, 2);
+  while (engine_->workers()[0]->instance_counts(served()).leased != 2) std::this_thread::yield();
+  auto queued = Run(2, 3);
   engine_->Cancel(queued->request());
   EXPECT_THAT(queued->result(), StatusIs(absl::StatusCode::kCancelled));
   EXPECT_EQ(served().trees().leased_count(), 2u);

@@ -1,6 +1,8 @@
 #include "server/engine/scheduler.h"
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,9 +22,27 @@ using ::cipherd::testing::OpenTestDevice;
 using ::cipherd::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
 constexpr int kCapacity = 3;
+
+// Claims what `accepts` accepts, in batches of one.
+class OneByOne final : public Scheduler::Claimant {
+ public:
+  using Accepts = std::function<bool(const RequestPtr&)>;
+  explicit OneByOne(Accepts accepts = [](const RequestPtr&) { return true; })
+      : accepts_(std::move(accepts)) {}
+
+  int BatchSize(const ServedProgram&, int count) override { return std::min(count, 1); }
+  bool Claim(const RequestPtr& request) override { return accepts_(request); }
+  void Unclaim(int) override {}
+
+ private:
+  const Accepts accepts_;
+};
 
 class SchedulerTest : public ::testing::Test {
  protected:
@@ -32,11 +52,12 @@ class SchedulerTest : public ::testing::Test {
     b_ = AddProgram("b");
   }
 
-  std::shared_ptr<ServedProgram> AddProgram(const std::string& name) {
+  std::shared_ptr<ServedProgram> AddProgram(const std::string& name,
+                                            const ServingSettings& settings = {}) {
     auto program = std::make_shared<TestProgram>(name);
-    auto trees = PinnedPool::Create(*program, 8, *device_).value();
-    auto served = std::make_shared<ServedProgram>(program, std::move(trees));
-    scheduler_.AddProgram(*served);
+    auto trees = PinnedPool::Create(*program, 64, *device_).value();
+    auto served = std::make_shared<ServedProgram>(program, std::move(trees), settings);
+    scheduler_.AddProgram(*served, kCapacity);
     return served;
   }
 
@@ -46,10 +67,10 @@ class SchedulerTest : public ::testing::Test {
     std::shared_ptr<std::vector<absl::Status>> results;
   };
   Tracked Make(const std::shared_ptr<ServedProgram>& program,
-               absl::Time deadline = absl::InfiniteFuture()) {
+               absl::Time deadline = absl::InfiniteFuture(), const std::string& tenant = "t") {
     auto request = std::make_shared<Request>(
-        RequestHead{.program = program->info().name, .deadline = deadline}, program->info().name,
-        ledger_, clock_);
+        RequestHead{.program = program->info().name, .tenant = tenant, .deadline = deadline},
+        program->info().name, ledger_, clock_);
     request->Grant(program, nullptr, *program->trees().TryLease());
     auto results = std::make_shared<std::vector<absl::Status>>();
     request->set_continuation(
@@ -58,7 +79,8 @@ class SchedulerTest : public ::testing::Test {
   }
 
   RequestPtr TakeAny() {
-    return scheduler_.Take(quit_, [](const RequestPtr&) { return true; });
+    OneByOne any;
+    return scheduler_.Take(quit_, any).front();
   }
   void EndQuietly(const RequestPtr& request) {
     request->Finish(request->state(), absl::CancelledError());
@@ -67,7 +89,7 @@ class SchedulerTest : public ::testing::Test {
   std::unique_ptr<runtime::Device> device_;
   base::FakeClock clock_;
   RequestLedger ledger_;
-  Scheduler scheduler_{kCapacity, clock_};
+  Scheduler scheduler_{clock_};
   std::atomic<bool> quit_ = false;
   std::shared_ptr<ServedProgram> a_, b_;
 };
@@ -137,8 +159,8 @@ TEST_F(SchedulerTest, ADeadlineThatPassesInTheQueueGivesEveryLeaseBack) {
 
 TEST_F(SchedulerTest, AWaitingWorkerEndsARequestAtItsDeadline) {
   // On the real clock, since it is the wait that is tested.
-  Scheduler scheduler(kCapacity, base::Clock::Real());
-  scheduler.AddProgram(*a_);
+  Scheduler scheduler(base::Clock::Real());
+  scheduler.AddProgram(*a_, kCapacity);
   auto request = std::make_shared<Request>(
       RequestHead{.program = "a", .deadline = absl::Now() + absl::Milliseconds(20)}, "a", ledger_,
       base::Clock::Real());
@@ -148,7 +170,8 @@ TEST_F(SchedulerTest, AWaitingWorkerEndsARequestAtItsDeadline) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded));
     ended.Notify();
   });
-  std::thread worker([&] { scheduler.Take(quit_, [](const RequestPtr&) { return false; }); });
+  OneByOne none([](const RequestPtr&) { return false; });
+  std::thread worker([&] { scheduler.Take(quit_, none); });
   ASSERT_OK(scheduler.Enqueue(request));
   ended.WaitForNotification();
   quit_ = true;
@@ -191,8 +214,8 @@ TEST_F(SchedulerTest, WhatCannotStartWaitsAndOthersPassIt) {
   Tracked blocked = Make(a_), other = Make(b_);
   ASSERT_OK(scheduler_.Enqueue(blocked.request));
   ASSERT_OK(scheduler_.Enqueue(other.request));
-  const auto only_b = [](const RequestPtr& request) { return request->head().program == "b"; };
-  EXPECT_EQ(scheduler_.Take(quit_, only_b), other.request);
+  OneByOne only_b([](const RequestPtr& request) { return request->head().program == "b"; });
+  EXPECT_THAT(scheduler_.Take(quit_, only_b), ElementsAre(other.request));
   EXPECT_EQ(blocked.request->state(), RequestState::kQueued);
   EndQuietly(other.request);
   scheduler_.Close(absl::UnavailableError("end"));
@@ -203,13 +226,12 @@ TEST_F(SchedulerTest, AWakeMakesWaitersLookAgain) {
   ASSERT_OK(scheduler_.Enqueue(waiting.request));
   std::atomic<bool> may_start = false;
   std::atomic<int> looks = 0;
-  std::thread worker([&] {
-    const RequestPtr taken = scheduler_.Take(quit_, [&](const RequestPtr&) {
-      ++looks;
-      return may_start.load();
-    });
-    EXPECT_EQ(taken, waiting.request);
+  OneByOne claimant([&](const RequestPtr&) {
+    ++looks;
+    return may_start.load();
   });
+  std::thread worker(
+      [&] { EXPECT_THAT(scheduler_.Take(quit_, claimant), ElementsAre(waiting.request)); });
   while (looks == 0) std::this_thread::yield();
   may_start = true;
   scheduler_.Wake();
@@ -220,8 +242,8 @@ TEST_F(SchedulerTest, AWakeMakesWaitersLookAgain) {
 TEST_F(SchedulerTest, ClosingEndsWhatIsQueuedAndReleasesWorkers) {
   Tracked queued = Make(a_), late = Make(b_);
   ASSERT_OK(scheduler_.Enqueue(queued.request));
-  std::thread worker(
-      [&] { EXPECT_EQ(scheduler_.Take(quit_, [](const RequestPtr&) { return false; }), nullptr); });
+  OneByOne none([](const RequestPtr&) { return false; });
+  std::thread worker([&] { EXPECT_THAT(scheduler_.Take(quit_, none), IsEmpty()); });
   scheduler_.Close(absl::UnavailableError("closed for the test"));
   worker.join();
   ASSERT_EQ(queued.results->size(), 1u);
@@ -241,6 +263,174 @@ TEST_F(SchedulerTest, TheOldestAgeIsThatOfTheLongestWait) {
   ASSERT_OK(scheduler_.Enqueue(second.request));
   EXPECT_EQ(scheduler_.oldest_age(), absl::Seconds(2));
   scheduler_.Close(absl::UnavailableError("end"));
+}
+
+TEST_F(SchedulerTest, ProgramsOfAHigherPriorityGoFirst) {
+  ServingSettings urgent;
+  urgent.priority = 1;
+  const auto c = AddProgram("c", urgent);
+  std::vector<Tracked> tracked = {Make(a_), Make(b_), Make(c), Make(c)};
+  for (Tracked& t : tracked) ASSERT_OK(scheduler_.Enqueue(t.request));
+  std::vector<std::string> order;
+  for (int i = 0; i < 4; ++i) {
+    const RequestPtr request = TakeAny();
+    order.push_back(request->head().program);
+    EndQuietly(request);
+  }
+  EXPECT_THAT(order, ElementsAre("c", "c", "a", "b"));
+}
+
+// Batches of 1, 2 or 4; claims what `accepts` accepts.
+class InBatches final : public Scheduler::Claimant {
+ public:
+  using Accepts = std::function<bool(const RequestPtr&)>;
+  explicit InBatches(Accepts accepts = [](const RequestPtr&) { return true; })
+      : accepts_(std::move(accepts)) {}
+
+  int BatchSize(const ServedProgram&, int count) override {
+    ++looks;
+    return !is_idle ? 0 : count >= 4 ? 4 : std::min(count, 2);
+  }
+  bool Claim(const RequestPtr& request) override {
+    if (!accepts_(request)) return false;
+    ++claimed_count;
+    return true;
+  }
+  void Unclaim(int count) override { claimed_count -= count; }
+
+  std::atomic<int> looks = 0;
+  bool is_idle = true;
+  int claimed_count = 0;
+
+ private:
+  const Accepts accepts_;
+};
+
+class BatchTest : public SchedulerTest {
+ protected:
+  void SetUp() override {
+    SchedulerTest::SetUp();
+    ServingSettings settings;
+    settings.batch_sizes = {1, 2, 4};
+    settings.max_batch_delay = absl::Milliseconds(5);
+    batched_ = AddProgram("batched", settings);
+    scheduler_.RemoveProgram(*batched_);
+    scheduler_.AddProgram(*batched_, 64);
+  }
+
+  std::vector<Tracked> Enqueue(std::vector<std::string> tenants) {
+    std::vector<Tracked> tracked;
+    for (const std::string& tenant : tenants) {
+      tracked.push_back(Make(batched_, absl::InfiniteFuture(), tenant));
+      EXPECT_OK(scheduler_.Enqueue(tracked.back().request));
+    }
+    return tracked;
+  }
+  // Tenants of what can be taken without waiting; nothing where a batch is held.
+  std::vector<std::string> Take(InBatches& claimant) {
+    std::atomic<bool> quit = false;
+    std::vector<RequestPtr> batch;
+    const int looks = claimant.looks;
+    std::thread taker([&] { batch = scheduler_.Take(quit, claimant); });
+    // It has looked once, and gives up before the second time.
+    while (claimant.looks == looks) std::this_thread::yield();
+    quit = true;
+    scheduler_.Wake();
+    taker.join();
+    return TenantsOf(batch);
+  }
+  std::vector<std::string> TenantsOf(const std::vector<RequestPtr>& batch) {
+    std::vector<std::string> tenants;
+    for (const RequestPtr& request : batch) {
+      tenants.push_back(request->head().tenant);
+      EXPECT_EQ(request->state(), RequestState::kExecuting);
+      EndQuietly(request);
+    }
+    return tenants;
+  }
+  std::vector<std::string> TakeNow(InBatches& claimant) {
+    return TenantsOf(scheduler_.Take(quit_, claimant));
+  }
+  void TearDown() override { scheduler_.Close(absl::UnavailableError("end")); }
+
+  std::shared_ptr<ServedProgram> batched_;
+};
+
+TEST_F(BatchTest, AFullBatchStartsAtOnceAndWhatIsLeftIsHeld) {
+  const auto tracked = Enqueue({"t", "t", "t", "t", "t"});
+  InBatches claimant;
+  EXPECT_THAT(TakeNow(claimant), SizeIs(4));
+  EXPECT_THAT(Take(claimant), IsEmpty());
+  EXPECT_EQ(tracked[4].request->state(), RequestState::kQueued);
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
+  EXPECT_DOUBLE_EQ(tracked[4].request->times().batch_wait_seconds, 5e-3);
+  EXPECT_DOUBLE_EQ(tracked[4].request->times().queue_seconds, 0);
+}
+
+TEST_F(BatchTest, AfterItsDelayTheLargestBatchThatIsFilledStarts) {
+  const auto tracked = Enqueue({"t", "t", "t"});
+  InBatches claimant;
+  EXPECT_THAT(Take(claimant), IsEmpty());
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(TakeNow(claimant), SizeIs(2));
+  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
+}
+
+TEST_F(BatchTest, AHeldBatchIsTakenWhenItsDelayEndsWithoutAnyOtherEvent) {
+  // On the real clock, since it is the wait that is tested.
+  Scheduler scheduler(base::Clock::Real());
+  scheduler.AddProgram(*batched_, 8);
+  auto request = std::make_shared<Request>(RequestHead{.program = "batched"}, "batched", ledger_,
+                                           base::Clock::Real());
+  request->Grant(batched_, nullptr, *batched_->trees().TryLease());
+  ASSERT_OK(scheduler.Enqueue(request));
+  InBatches claimant;
+  EXPECT_THAT(scheduler.Take(quit_, claimant), ElementsAre(request));
+  EndQuietly(request);
+}
+
+TEST_F(BatchTest, WaitingForAnInstanceIsNotWaitingForABatch) {
+  const auto tracked = Enqueue({"t"});
+  InBatches claimant;
+  claimant.is_idle = false;
+  EXPECT_THAT(Take(claimant), IsEmpty());
+  clock_.Advance(absl::Seconds(1));
+  claimant.is_idle = true;
+  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
+  EXPECT_DOUBLE_EQ(tracked[0].request->times().batch_wait_seconds, 0);
+  EXPECT_DOUBLE_EQ(tracked[0].request->times().queue_seconds, 1);
+}
+
+TEST_F(BatchTest, TenantsShareABatchInTurn) {
+  const auto tracked = Enqueue({"a", "a", "a", "a", "a", "b", "c", "c"});
+  InBatches claimant;
+  EXPECT_THAT(TakeNow(claimant), ElementsAre("a", "b", "c", "a"));
+  EXPECT_THAT(TakeNow(claimant), ElementsAre("c", "a", "a", "a"));
+}
+
+TEST_F(BatchTest, WhatCannotBeClaimedShrinksTheBatchAndKeepsItsPlace) {
+  const auto tracked = Enqueue({"a", "b", "b", "b"});
+  bool has_room = false;
+  InBatches claimant([&](const RequestPtr& r) { return has_room || r->head().tenant != "a"; });
+  // Three could be claimed; the third goes back, its claim too.
+  EXPECT_THAT(TakeNow(claimant), ElementsAre("b", "b"));
+  EXPECT_EQ(claimant.claimed_count, 2);
+  EXPECT_EQ(scheduler_.queued_count(*batched_), 2u);
+  clock_.Advance(absl::Milliseconds(5));
+  has_room = true;
+  EXPECT_THAT(TakeNow(claimant), UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(BatchTest, EndingTheQueueLeavesItOpen) {
+  const auto tracked = Enqueue({"t", "t"});
+  scheduler_.EndQueued(absl::UnavailableError("no device"));
+  for (const Tracked& t : tracked) {
+    ASSERT_EQ(t.results->size(), 1u);
+    EXPECT_THAT(t.results->front(), StatusIs(absl::StatusCode::kUnavailable));
+  }
+  const auto later = Enqueue({"t"});
+  EXPECT_EQ(scheduler_.queued_count(*batched_), 1u);
 }
 
 }  // namespace

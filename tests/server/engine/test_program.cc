@@ -10,6 +10,7 @@
 namespace cipherd::engine::testing {
 namespace {
 
+constexpr uint64_t kVersionOffset = 1'000'000'000'000;
 constexpr int64_t kKeyBytes = kWordCount * sizeof(uint64_t);
 
 ckks::KeyLayout TwoKeys() {
@@ -18,8 +19,10 @@ ckks::KeyLayout TwoKeys() {
 
 }  // namespace
 
-TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {
+TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate, int64_t version)
+    : gate_(std::move(gate)) {
   info_.name = std::move(name);
+  info_.version = version;
   info_.context_id = kContextId;
   info_.keys = TwoKeys();
   const absl::Status status = DescribeTrees(*this, info_);
@@ -51,7 +54,7 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device,
   CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
   binding.example_inputs = {value::ValueTree::Leaf(input), value::ValueTree::Leaf(table)};
   binding.example_keys = std::make_shared<value::Tensor>(std::move(key));
-  binding.function = [gate = gate_, is_unsteady = is_unsteady_,
+  binding.function = [gate = gate_, is_unsteady = is_unsteady_, version = info_.version,
                       runs = std::make_shared<std::atomic<uint64_t>>()](
                          std::span<const value::ValueTree> inputs,
                          runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
@@ -63,7 +66,8 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device,
     auto& task_stream = dynamic_cast<runtime::host::TaskStream&>(on);
     CIPHERD_RETURN_IF_ERROR(task_stream.Submit("sum", [=] {
       if (gate != nullptr) gate->Pass();
-      const uint64_t offset = is_unsteady ? runs->fetch_add(1) : 0;
+      const uint64_t offset =
+          kVersionOffset * (version - 1) + (is_unsteady ? runs->fetch_add(1) : 0);
       for (int64_t i = 0; i < kWordCount; ++i) {
         out[i] = words[i] + keys[0][i] + keys[1][i] + offset;
       }
@@ -100,8 +104,9 @@ absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
 
 std::string TestKeySetId(int number) { return absl::StrFormat("%064x", number); }
 
-uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index) {
-  return input + index + KeyWords(tenant_seed, 0)[index] + KeyWords(tenant_seed, 1)[index];
+uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index, int64_t version) {
+  return kVersionOffset * (version - 1) + input + index + KeyWords(tenant_seed, 0)[index] +
+         KeyWords(tenant_seed, 1)[index];
 }
 
 void FillInputs(const value::ValueTree& inputs, uint64_t value) {
@@ -109,10 +114,11 @@ void FillInputs(const value::ValueTree& inputs, uint64_t value) {
   for (int64_t i = 0; i < kWordCount; ++i) words[i] = value + i;
 }
 
-bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed) {
+bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed,
+                  int64_t version) {
   const uint64_t* words = outputs[0].tensor().data_as<uint64_t>();
   for (int64_t i = 0; i < kWordCount; ++i) {
-    if (words[i] != ExpectedWord(value, tenant_seed, i)) return false;
+    if (words[i] != ExpectedWord(value, tenant_seed, i, version)) return false;
   }
   return true;
 }

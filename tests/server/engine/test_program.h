@@ -1,7 +1,8 @@
 // A program of a few lines for tests of the engine: no ciphertexts, only 64-bit words.
 //
-//   outputs[i] = inputs[i] + relinearization key[i] + rotation(1) key[i]      (modulo 2^64)
+//   outputs[i] = inputs[i] + relinearization key[i] + rotation(1) key[i] + 10^12 · (version − 1)
 //
+// modulo 2^64.
 // Keys are tensors of kWordCount words, read through the key table as real programs do, so that a
 // result tells which input and which tenant's keys it was made of. A gate can hold the compute
 // stream in the middle of a replay. Runs on devices of the host.
@@ -60,7 +61,8 @@ class Gate {
 class TestProgram final : public Program {
  public:
   // With `gate`, every run of the program passes it.
-  explicit TestProgram(std::string name = "sum", std::shared_ptr<Gate> gate = nullptr);
+  explicit TestProgram(std::string name = "sum", std::shared_ptr<Gate> gate = nullptr,
+                       int64_t version = 1);
 
   const ProgramInfo& info() const override { return info_; }
   absl::StatusOr<EvaluationTrees> MakeTrees(const TensorFactory& allocate) const override;
@@ -88,9 +90,10 @@ absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
 std::string TestKeySetId(int number);
 
 // What the program makes of `input` with the keys of `tenant_seed`.
-uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index);
+uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index, int64_t version = 1);
 void FillInputs(const value::ValueTree& inputs, uint64_t value);
 // Whether every word is what it should be.
-bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed);
+bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed,
+                  int64_t version = 1);
 
 }  // namespace cipherd::engine::testing

@@ -1,0 +1,230 @@
+// Requests that run as one batch: each gets what it would have got alone.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "core/base/status_macros.h"
+#include "gtest/gtest.h"
+#include "server/engine/failure_reason.h"
+#include "server/engine/interpreted_program.h"
+#include "tests/programs/spec_builder.h"
+#include "tests/server/engine/engine_fixture.h"
+#include "tests/testing/fault_device.h"
+
+namespace cipherd::engine {
+namespace {
+
+using ::cipherd::testing::FaultDevice;
+using ::cipherd::testing::FaultPoint;
+using ::cipherd::testing::OpenTestDevice;
+using ::cipherd::testing::StatusIs;
+using namespace engine::testing;  // NOLINT: the test's own vocabulary
+
+// One batch at a time, of up to four.
+class EngineBatchTest : public EngineTest, public ::testing::WithParamInterface<CompletionMode> {
+ protected:
+  void StartBatched(absl::Duration max_batch_delay = absl::ZeroDuration()) {
+    max_batch_delay_ = max_batch_delay;
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<runtime::Device> inner, OpenTestDevice("cpu"));
+    auto device = std::make_unique<FaultDevice>(std::move(inner));
+    device_ = device.get();
+    EngineOptions options = SmallEngine();
+    options.completion = GetParam();
+    Start(std::move(device), options);
+    launches_before_ = device_->call_count(FaultPoint::kGraphLaunch);
+  }
+  ServingSettings Serving(const EngineOptions& options) override {
+    ServingSettings settings = options.DefaultServing();
+    settings.instances = 1;
+    settings.batch_sizes = {1, 2, 4};
+    settings.queue_capacity = 12;
+    settings.max_batch_delay = max_batch_delay_;
+    return settings;
+  }
+  int launches() { return device_->call_count(FaultPoint::kGraphLaunch) - launches_before_; }
+
+  // Holds the only instance with a request, and queues one of each tenant behind it.
+  std::vector<std::unique_ptr<Call>> QueueBehindOne(const std::vector<int>& tenants) {
+    gate_->Close();
+    const int arrivals = gate_->arrivals();
+    std::vector<std::unique_ptr<Call>> calls;
+    calls.push_back(Run(1, 7));
+    gate_->AwaitArrivals(arrivals + 1);
+    for (size_t i = 0; i < tenants.size(); ++i) calls.push_back(Run(tenants[i], 1000 * i));
+    EXPECT_EQ(engine_->scheduler().queued_count(served()), tenants.size());
+    return calls;
+  }
+
+  FaultDevice* device_ = nullptr;
+  absl::Duration max_batch_delay_;
+  int launches_before_ = 0;
+};
+
+TEST_P(EngineBatchTest, WhatIsQueuedRunsInTheLargestBatchesAndEachGetsItsOwnResult) {
+  StartBatched();
+  const auto calls = QueueBehindOne({1, 2, 3, 3, 2, 1, 1});
+  gate_->Open();
+  for (const auto& call : calls) EXPECT_TRUE(call->is_correct()) << call->result().ToString();
+  // 1, then 4 + 2 + 1.
+  EXPECT_EQ(launches(), 4);
+}
+
+TEST_P(EngineBatchTest, ALoneRequestWaitsNoLongerThanItsProgramAllows) {
+  StartBatched(absl::Milliseconds(1));
+  auto call = Run(2, 5);
+  EXPECT_TRUE(call->is_correct());
+  // Until a busy machine lets the worker look, it merely queues.
+  const StageTimes& times = call->request()->times();
+  EXPECT_GE(times.batch_wait_seconds + times.queue_seconds, 0.999e-3);
+  EXPECT_EQ(launches(), 1);
+}
+
+TEST_P(EngineBatchTest, OneWhoseKeysFindNoRoomDoesNotHarmTheOthersOfItsBatch) {
+  StartBatched();
+  const auto calls = QueueBehindOne({1, 2, 1, 1});
+  device_->FailNth(FaultPoint::kAllocate, 1, absl::ResourceExhaustedError("injected"));
+  gate_->Open();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (i == 2) {
+      EXPECT_THAT(calls[i]->result(), StatusIs(absl::StatusCode::kResourceExhausted));
+      EXPECT_EQ(ReasonOf(calls[i]->result()), FailureReason::kOverloaded);
+    } else {
+      EXPECT_TRUE(calls[i]->is_correct()) << i << ": " << calls[i]->result().ToString();
+    }
+  }
+  EXPECT_EQ(launches(), 2);
+  EXPECT_TRUE(engine_->workers()[0]->is_healthy());
+}
+
+TEST_P(EngineBatchTest, WhenNoKeysFindRoomNothingRuns) {
+  StartBatched();
+  const auto calls = QueueBehindOne({2});
+  device_->FailNth(FaultPoint::kAllocate, 1, absl::ResourceExhaustedError("injected"));
+  gate_->Open();
+  EXPECT_THAT(calls[1]->result(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(launches(), 1);
+  EXPECT_TRUE(Run(2, 9)->is_correct());
+}
+
+TEST_P(EngineBatchTest, OneThatIsCancelledLeavesTheOthersOfItsBatchAlone) {
+  StartBatched();
+  const auto calls = QueueBehindOne({1, 2, 3, 1});
+  const int arrivals = gate_->arrivals();
+  gate_->Open();
+  EXPECT_TRUE(calls[0]->is_correct());
+  gate_->AwaitArrivals(arrivals + 1);
+  engine_->Cancel(calls[2]->request());
+  for (size_t i : {1, 3, 4}) EXPECT_TRUE(calls[i]->is_correct()) << i;
+  // Whether it was in time is a race; it has ended, and gave everything back.
+  calls[2]->result();
+  EXPECT_EQ(served().trees().leased_count(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, EngineBatchTest,
+                         ::testing::Values(CompletionMode::kNotified, CompletionMode::kPolled),
+                         [](const auto& info) {
+                           return info.param == CompletionMode::kPolled ? "polled" : "notified";
+                         });
+
+// Ciphertexts of a small ring through multiplication, relinearization, rescaling and rotation.
+class RealProgramBatchTest : public ::testing::Test {
+ protected:
+  static std::shared_ptr<const InterpretedProgram> MakeProgram() {
+    using programs::OperationKind;
+    programs::SpecBuilder spec(programs::SmallContext());
+    spec.Input("x").Input("y");
+    spec.Add({.name = "xy", .kind = OperationKind::kMultiply, .a = "x", .b = "y"});
+    spec.Add({.name = "relinearized", .kind = OperationKind::kRelinearize, .a = "xy"});
+    spec.Add({.name = "rescaled", .kind = OperationKind::kRescale, .a = "relinearized"});
+    spec.Add({.name = "turned", .kind = OperationKind::kRotate, .a = "rescaled", .step = 3});
+    spec.Output("turned");
+    return InterpretedProgram::Create(programs::CheckProgram(spec.Build(), spec.constants(),
+                                                             ckks::SecurityPolicy::kAllowInsecure)
+                                          .value())
+        .value();
+  }
+
+  // Residues that depend on the seed.
+  static void Fill(const value::Tensor& tensor, const std::vector<int64_t>& prime_ids,
+                   const ckks::Context& context, uint64_t seed) {
+    uint64_t* words = tensor.data_as<uint64_t>();
+    const int64_t degree = context.parameters().ring_degree();
+    for (int64_t i = 0; i < tensor.element_count(); ++i) {
+      seed = seed * 6364136223846793005 + 1442695040888963407;
+      words[i] = (seed >> 3) % context.prime(prime_ids[i / degree % prime_ids.size()]);
+    }
+  }
+
+  static absl::Status PutKeys(Engine& engine, const InterpretedProgram& program, int tenant) {
+    const ckks::Context& context = *program.checked().context;
+    const ckks::ContextParameters& parameters = context.parameters();
+    const std::vector<int64_t> prime_ids = parameters.ActivePrimeIds(0, true);
+    const ckks::KeyLayout& layout = program.info().keys;
+    CIPHERD_ASSIGN_OR_RETURN(
+        KeyUpload upload,
+        engine.keys().Reserve(std::to_string(tenant),
+                              layout.size() * ckks::EvaluationKeyBytes(parameters)));
+    ckks::KeySet keys;
+    for (const ckks::KeyId& id : layout.ids()) {
+      CIPHERD_ASSIGN_OR_RETURN(
+          value::Tensor data,
+          upload.Allocate(value::DType::kUint64,
+                          {static_cast<int64_t>(parameters.digits.size()), 2,
+                           static_cast<int64_t>(prime_ids.size()), parameters.ring_degree()}));
+      Fill(data, prime_ids, context, 100 * tenant + keys.size());
+      keys.emplace(id, ckks::EvaluationKey{id, std::move(data)});
+    }
+    engine.keys().Commit(std::move(upload), TestKeySetId(tenant), program.info().context_id,
+                         std::move(keys));
+    return absl::OkStatus();
+  }
+
+  // The results of requests of three tenants, all submitted before the first one runs.
+  static std::vector<std::vector<uint8_t>> ResultsWith(const std::vector<int>& batch_sizes,
+                                                       int request_count) {
+    std::vector<std::vector<uint8_t>> results(request_count);
+    const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
+    auto engine = Engine::Create(OpenTestDevice("cpu").value(), {}, base::Clock::Real()).value();
+    ServingSettings settings;
+    settings.instances = 2;
+    settings.batch_sizes = batch_sizes;
+    // So that the batches fill.
+    settings.max_batch_delay = absl::Seconds(5);
+    EXPECT_OK(engine->AddProgram(program, settings));
+    EXPECT_OK(engine->LoadProgram("test"));
+    for (int tenant = 0; tenant < 3; ++tenant) EXPECT_OK(PutKeys(*engine, *program, tenant));
+    absl::BlockingCounter ended(request_count);
+    for (int i = 0; i < request_count; ++i) {
+      const RequestPtr request = engine->Open(
+          {.program = "test", .tenant = std::to_string(i % 3), .key_set_id = TestKeySetId(i % 3)});
+      EXPECT_OK(engine->Admit(*request));
+      for (const value::ValueTree& child : request->inputs().children()) {
+        const value::ExactValue& value = child.exact_value();
+        Fill(*value.FindTensor("data"), *value.metadata.prime_ids, *program->checked().context,
+             31 * i + (&child - request->inputs().children().data()));
+      }
+      engine->Submit(request, [&, request, i](const absl::Status& status) {
+        EXPECT_OK(status);
+        const value::Tensor* output = value::TensorsOf(request->outputs()).front();
+        results[i].assign(output->data_as<uint8_t>(), output->data_as<uint8_t>() + output->bytes());
+        request->Finish(RequestState::kReplying, absl::OkStatus());
+        ended.DecrementCount();
+      });
+    }
+    ended.Wait();
+    EXPECT_OK(engine->Stop());
+    return results;
+  }
+};
+
+TEST_F(RealProgramBatchTest, BatchedAndSingleResultsAreEqualBitForBit) {
+  constexpr int kRequests = 8;
+  const auto single = ResultsWith({1}, kRequests);
+  EXPECT_EQ(ResultsWith({1, 8}, kRequests), single);
+  EXPECT_EQ(ResultsWith({1, 4}, kRequests), single);
+  EXPECT_NE(single[0], single[3]) << "inputs differ";
+}
+
+}  // namespace
+}  // namespace cipherd::engine
