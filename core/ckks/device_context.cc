@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
+#include "core/math/barrett.h"
 #include "core/math/power.h"
 #include "core/math/shoup.h"
 #include "core/ring/basis_conversion.h"
@@ -89,15 +90,65 @@ class PendingConversions {
   std::vector<Entry> entries_;
 };
 
-absl::Status FillDrop(const ring::RnsBasis& basis, PendingConversions& pending, LimbDrop& drop) {
+void SetScalar(uint64_t value, const math::Barrett& modulus, int l, kernels::LimbScalars& scalars) {
+  scalars.value[l] = value;
+  scalars.shoup[l] = math::ShoupQuotient(value, modulus);
+}
+
+// The drop of the first `head_count` and the last `tail_count` limbs of `limbs`.
+absl::Status FillDrop(const ring::RnsBasis& basis, const LimbPrimes& limbs, int head_count,
+                      int tail_count, PendingConversions& pending, LimbDrop& drop) {
+  const LimbPrimes head = Slice(limbs, 0, head_count);
+  const LimbPrimes tail = Slice(limbs, limbs.count - tail_count, tail_count);
+  drop.head_count = head_count;
+  drop.dropped = head;
+  for (int l = 0; l < tail_count; ++l) drop.dropped.prime[drop.dropped.count++] = tail.prime[l];
+  drop.remaining = Slice(limbs, head_count, limbs.count - head_count - tail_count);
+  for (int l = 0; l < head_count; ++l) {
+    const int row = head.prime[l];
+    SetScalar(basis.ProductMod(Rows(tail), row), basis.modulus(row), l, drop.head_tail);
+  }
   for (int l = 0; l < drop.remaining.count; ++l) {
     const int row = drop.remaining.prime[l];
     const math::Barrett& modulus = basis.modulus(row);
     const uint64_t inverse = math::InverseMod(basis.ProductMod(Rows(drop.dropped), row), modulus);
-    drop.inverse.value[l] = inverse;
-    drop.inverse.shoup[l] = math::ShoupQuotient(inverse, modulus);
+    SetScalar(inverse, modulus, l, drop.inverse);
+    SetScalar(math::MulMod(basis.ProductMod(Rows(tail), row), inverse, modulus), modulus, l,
+              drop.remaining_tail);
   }
   return pending.Add(drop.dropped, drop.remaining, drop.conversion);
+}
+
+// The plan of fused steps, which has one conversion a digit.
+absl::Status FillLiftPlan(const LimbPrimes& q, const LimbPrimes& qp, PendingConversions& pending,
+                          ModUpPlan& plan) {
+  if (plan.digits.size() > kernels::kMaxFusedDigits) return absl::OkStatus();
+  kernels::LiftPlan& fused = plan.fused;
+  for (const DigitLift& digit : plan.digits) {
+    if (digit.source_count > kernels::kMaxFusedSources) return absl::OkStatus();
+    for (const LimbRun& run : digit.own) {
+      for (int l = 0; l < run.primes.count; ++l) {
+        fused.source_limb[fused.packed.count] = static_cast<uint8_t>(run.first + l);
+        fused.packed.prime[fused.packed.count++] = q.prime[run.first + l];
+      }
+    }
+  }
+  fused.target = qp;
+  fused.lift_count = static_cast<int>(plan.digits.size());
+  for (int d = 0; d < fused.lift_count; ++d) {
+    kernels::LimbLift& lift = fused.lifts[d];
+    lift.first_packed = plan.digits[d].first_packed;
+    LimbPrimes source = Slice(fused.packed, lift.first_packed, plan.digits[d].source_count);
+    for (int p = 0; p < source.count; ++p) {
+      lift.own_limbs |= uint64_t{1} << fused.source_limb[lift.first_packed + p];
+    }
+    LimbPrimes target;
+    for (int l = 0; l < qp.count; ++l) {
+      if ((lift.own_limbs >> l & 1) == 0) target.prime[target.count++] = qp.prime[l];
+    }
+    CIPHERD_RETURN_IF_ERROR(pending.Add(source, target, lift.conversion));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FillModUp(const ContextParameters& parameters, const LimbPrimes& q,
@@ -148,12 +199,29 @@ absl::Status FillModUp(const ContextParameters& parameters, const LimbPrimes& q,
 
 }  // namespace
 
-DeviceContext::DeviceContext(std::shared_ptr<const Context> context, runtime::Device& device)
-    : context_(std::move(context)), device_(device), kernels_(kernels::KernelsFor(device)) {}
+DeviceContext::DeviceContext(std::shared_ptr<const Context> context, runtime::Device& device,
+                             kernels::Arithmetic arithmetic, bool fused)
+    : context_(std::move(context)),
+      device_(device),
+      kernels_(kernels::KernelsFor(device, arithmetic)) {
+  const int log_n = parameters().log_n;
+  if (fused && kernels_.fused != nullptr && log_n >= kernels_.fused->min_log_n &&
+      log_n <= kernels_.fused->max_log_n) {
+    fused_ = kernels_.fused;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Create(
-    std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream) {
-  std::unique_ptr<DeviceContext> result(new DeviceContext(std::move(context), device));
+    std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream,
+    const KernelChoice& choice) {
+  const kernels::Arithmetic arithmetic =
+      choice.arithmetic.value_or(kernels::FasterArithmetic(device, context->ring()));
+  if (arithmetic == kernels::Arithmetic::kFma && !context->ring().all_fma) {
+    return absl::InvalidArgumentError(
+        "arithmetic: expected integer for a context with primes of 2^50 and above, got fma");
+  }
+  std::unique_ptr<DeviceContext> result(
+      new DeviceContext(std::move(context), device, arithmetic, choice.fused));
   const ContextParameters& parameters = result->parameters();
   const ring::RnsBasis& basis = result->context_->basis();
 
@@ -161,21 +229,18 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Create(
   result->depths_.resize(parameters.max_depth() + 1);
   for (int depth = 0; depth <= parameters.max_depth(); ++depth) {
     Depth& tables = result->depths_[depth];
-    const int q_count = parameters.active_q_count(depth);
     tables.q = ToLimbPrimes(parameters.ActivePrimeIds(depth, false));
     tables.qp = ToLimbPrimes(parameters.ActivePrimeIds(depth, true));
-    tables.mod_down.first_dropped = q_count;
-    tables.mod_down.dropped = Slice(tables.qp, q_count, parameters.p_count());
-    tables.mod_down.remaining = tables.q;
-    CIPHERD_RETURN_IF_ERROR(FillDrop(basis, pending, tables.mod_down));
+    const int p_count = parameters.p_count();
+    CIPHERD_RETURN_IF_ERROR(FillDrop(basis, tables.qp, 0, p_count, pending, tables.mod_down));
     if (depth < parameters.max_depth()) {
       const int group = parameters.rescale_groups[depth];
-      tables.rescale.first_remaining = group;
-      tables.rescale.dropped = Slice(tables.q, 0, group);
-      tables.rescale.remaining = Slice(tables.q, group, q_count - group);
-      CIPHERD_RETURN_IF_ERROR(FillDrop(basis, pending, tables.rescale));
+      CIPHERD_RETURN_IF_ERROR(FillDrop(basis, tables.q, group, 0, pending, tables.rescale));
+      CIPHERD_RETURN_IF_ERROR(
+          FillDrop(basis, tables.qp, group, p_count, pending, tables.mod_down_rescale));
     }
     CIPHERD_RETURN_IF_ERROR(FillModUp(parameters, tables.q, tables.qp, pending, tables.mod_up));
+    CIPHERD_RETURN_IF_ERROR(FillLiftPlan(tables.q, tables.qp, pending, tables.mod_up));
   }
 
   CIPHERD_ASSIGN_OR_RETURN(result->tables_, device.Allocate(pending.bytes(), stream));

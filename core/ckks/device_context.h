@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,17 +24,7 @@
 
 namespace cipherd::ckks {
 
-// Division of a polynomial by the product D of some of its limbs' primes with exact rounding, which
-// drops those limbs: result = (x - [x]_D) · D^-1 with [x]_D in [-D/2, D/2). Rescaling drops the
-// first limbs of basis Q, ModDown the last ones of basis QP. Limbs are positions in the operand.
-struct LimbDrop {
-  int first_dropped = 0;
-  int first_remaining = 0;
-  kernels::LimbPrimes dropped;
-  kernels::LimbPrimes remaining;
-  ring::BasisConversionTables conversion;  // dropped to remaining, device addresses
-  kernels::LimbScalars inverse;            // D^-1 modulo each remaining prime
-};
+using kernels::LimbDrop;
 
 // Adjacent limbs [first, first + primes.count) of an operand.
 struct LimbRun {
@@ -66,14 +57,26 @@ struct ModUpPlan {
   };
   std::vector<Gather> gathers;
   std::vector<DigitLift> digits;  // those with active primes, ascending
+  // The same for fused steps; lift_count 0 where there are more digits, or primes in one, than
+  // those take.
+  kernels::LiftPlan fused;
+};
+
+// Which kernels an evaluation runs. Results do not depend on it.
+struct KernelChoice {
+  // Without one, the faster one that the primes and the device allow.
+  std::optional<kernels::Arithmetic> arithmetic;
+  // Fused steps where the device has them; without them, their compositions.
+  bool fused = true;
 };
 
 class DeviceContext {
  public:
   // Computes, uploads over `stream` (of `device`) and waits for the upload. ResourceExhausted where
-  // device memory runs out.
+  // device memory runs out; InvalidArgument for an arithmetic that the primes do not allow.
   static absl::StatusOr<std::unique_ptr<DeviceContext>> Create(
-      std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream);
+      std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream,
+      const KernelChoice& choice = {});
 
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
@@ -83,6 +86,8 @@ class DeviceContext {
   const ContextParameters& parameters() const { return context_->parameters(); }
   runtime::Device& device() const { return device_; }
   const kernels::KernelTable& kernels() const { return kernels_; }
+  // Fused steps that take the ring of this context, or null.
+  const kernels::FusedKernels* fused() const { return fused_; }
   // Rows with device addresses; row i belongs to prime id i.
   const ring::RingTables& ring() const { return ring_; }
 
@@ -93,6 +98,8 @@ class DeviceContext {
   const ModUpPlan& mod_up(int depth) const { return depths_[depth].mod_up; }
   // From `depth` to depth + 1. Requires depth < max_depth.
   const LimbDrop& rescale(int depth) const { return depths_[depth].rescale; }
+  // mod_down and rescale at once.
+  const LimbDrop& mod_down_rescale(int depth) const { return depths_[depth].mod_down_rescale; }
 
   // Bytes of the block on the device.
   size_t table_bytes() const { return tables_->bytes(); }
@@ -103,14 +110,17 @@ class DeviceContext {
     kernels::LimbPrimes qp;
     LimbDrop mod_down;
     LimbDrop rescale;
+    LimbDrop mod_down_rescale;
     ModUpPlan mod_up;
   };
 
-  DeviceContext(std::shared_ptr<const Context> context, runtime::Device& device);
+  DeviceContext(std::shared_ptr<const Context> context, runtime::Device& device,
+                kernels::Arithmetic arithmetic, bool fused);
 
   const std::shared_ptr<const Context> context_;
   runtime::Device& device_;
   const kernels::KernelTable& kernels_;
+  const kernels::FusedKernels* fused_ = nullptr;
   ring::RingTables ring_ = {};
   std::vector<Depth> depths_;
   runtime::StoragePtr tables_;

@@ -71,6 +71,11 @@ class Evaluator {
   absl::StatusOr<Ciphertext> Relinearize(const Ciphertext& a, const KeyTable& keys,
                                          runtime::Stream& stream) const;
 
+  // Relinearize and Rescale with one rounding instead of two, for little more than the time of the
+  // first. Its words differ from theirs, within the noise.
+  absl::StatusOr<Ciphertext> RelinearizeAndRescale(const Ciphertext& a, const KeyTable& keys,
+                                                   runtime::Stream& stream) const;
+
   // ---- rescale (evaluator_rescale.cc)
   // Divides by the primes of the group of a's depth with exact rounding: depth + 1, scale / their
   // product. NTT domain, 2 or 3 components. InvalidArgument at the last depth.

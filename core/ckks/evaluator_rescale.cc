@@ -22,7 +22,7 @@ absl::StatusOr<Ciphertext> Evaluator::Rescale(const Ciphertext& a, runtime::Stre
   out.depth = a.depth + 1;
   out.scale = a.scale / parameters.RescaleDivisor(a.depth);
   CIPHERD_ASSIGN_OR_RETURN(
-      out.data, internal::DivideByDropped(context_, context_.rescale(a.depth), a.data, stream));
+      out.data, internal::DivideByDropped(context_, context_.rescale(a.depth), a.data, {}, stream));
   return out;
 }
 

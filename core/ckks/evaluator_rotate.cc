@@ -20,23 +20,16 @@ absl::Status CheckRotatable(const Operation& operation, const Ciphertext& a) {
   return CheckComponents(operation, "ciphertext a", a, 2, "relinearize it (Relinearize)");
 }
 
-// (c0, c1) sent through the automorphism, with the key of its image of s. `digits` are those of c1.
+// (c0, c1) sent through the automorphism of an element, `product` being the key switch of c1 over
+// QP that went through it too.
 absl::StatusOr<Ciphertext> Automorphism(const DeviceContext& context, const Ciphertext& a,
-                                        const value::Tensor& digits, uint32_t galois_element,
-                                        const KeyId& id, const KeyTable& keys,
+                                        const value::Tensor& product, uint32_t galois_element,
                                         runtime::Stream& stream) {
   Ciphertext out = a;
-  CIPHERD_ASSIGN_OR_RETURN(
-      out.data, internal::SwitchKey(context, a, digits, galois_element, id, keys, stream));
-  CIPHERD_ASSIGN_OR_RETURN(const value::Tensor permuted,
-                           internal::AllocateLike(a, 1, a.limb_count(), stream));
-  const kernels::LimbPrimes& limbs = context.q_limbs(a.depth);
-  CIPHERD_RETURN_IF_ERROR(context.kernels().automorphism_ntt(context.ring(), limbs, galois_element,
-                                                             Components(a.data, 0, 1),
-                                                             AllComponents(permuted), stream));
-  CIPHERD_RETURN_IF_ERROR(context.kernels().binary(
-      context.ring(), limbs, kernels::BinaryOp::kAdd, Components(out.data, 0, 1),
-      AllComponents(permuted), Components(out.data, 0, 1), stream));
+  const kernels::DropAddend addend = {.poly = Components(a.data, 0, 1),
+                                      .galois_element = galois_element};
+  CIPHERD_ASSIGN_OR_RETURN(out.data, internal::DivideByDropped(context, context.mod_down(a.depth),
+                                                               product, addend, stream));
   return out;
 }
 
@@ -59,18 +52,21 @@ absl::StatusOr<Ciphertext> Evaluator::Rotate(const Ciphertext& a, int64_t step,
   if (id.rotation_step == 0) return Copy(context_, a, stream);
   // Before anything is enqueued.
   CIPHERD_RETURN_IF_ERROR(keys.layout.SlotOf(id).status());
-  CIPHERD_ASSIGN_OR_RETURN(const value::Tensor digits, internal::ModUp(context_, a, 1, stream));
-  return Automorphism(context_, a, digits, context_.parameters().RotationElement(step), id, keys,
-                      stream);
+  const uint32_t element = context_.parameters().RotationElement(step);
+  CIPHERD_ASSIGN_OR_RETURN(const value::Tensor product,
+                           internal::SwitchKey(context_, a, 1, element, id, keys, stream));
+  return Automorphism(context_, a, product, element, stream);
 }
 
 absl::StatusOr<Ciphertext> Evaluator::Conjugate(const Ciphertext& a, const KeyTable& keys,
                                                 runtime::Stream& stream) const {
   CIPHERD_RETURN_IF_ERROR(CheckRotatable({context_, "Conjugate", stream}, a));
   CIPHERD_RETURN_IF_ERROR(keys.layout.SlotOf(KeyId::Conjugation()).status());
-  CIPHERD_ASSIGN_OR_RETURN(const value::Tensor digits, internal::ModUp(context_, a, 1, stream));
-  return Automorphism(context_, a, digits, context_.parameters().ConjugationElement(),
-                      KeyId::Conjugation(), keys, stream);
+  const uint32_t element = context_.parameters().ConjugationElement();
+  CIPHERD_ASSIGN_OR_RETURN(
+      const value::Tensor product,
+      internal::SwitchKey(context_, a, 1, element, KeyId::Conjugation(), keys, stream));
+  return Automorphism(context_, a, product, element, stream);
 }
 
 absl::StatusOr<HoistedCiphertext> Evaluator::Hoist(const Ciphertext& a,
@@ -96,8 +92,13 @@ absl::StatusOr<Ciphertext> Evaluator::RotateHoisted(const HoistedCiphertext& a, 
   }
   const KeyId id = KeyId::Rotation(step, context_.parameters().slot_count());
   if (id.rotation_step == 0) return Copy(context_, a.source, stream);
-  return Automorphism(context_, a.source, a.digits, context_.parameters().RotationElement(step), id,
-                      keys, stream);
+  const uint32_t element = context_.parameters().RotationElement(step);
+  CIPHERD_ASSIGN_OR_RETURN(
+      const value::Tensor product,
+      internal::AllocateLike(a.source, 2, context_.qp_limbs(depth).count, stream));
+  CIPHERD_RETURN_IF_ERROR(
+      internal::KeyInnerProduct(context_, a.source, a.digits, element, id, keys, product, stream));
+  return Automorphism(context_, a.source, product, element, stream);
 }
 
 }  // namespace cipherd::ckks

@@ -32,15 +32,16 @@ absl::Status KeyInnerProduct(const DeviceContext& context, const Ciphertext& lik
                              const KeyTable& keys, const value::Tensor& out,
                              runtime::Stream& stream);
 
-// [component, batch…, remaining limbs, N]: every polynomial of `data` divided by the primes that
-// `drop` drops, rounded to the nearest integer.
+// [component, batch…, remaining limbs, N]: every polynomial of `data`, with its addend, divided by
+// the primes that `drop` drops, rounded to the nearest integer.
 absl::StatusOr<value::Tensor> DivideByDropped(const DeviceContext& context, const LimbDrop& drop,
-                                              const value::Tensor& data, runtime::Stream& stream);
+                                              const value::Tensor& data,
+                                              const kernels::DropAddend& addend,
+                                              runtime::Stream& stream);
 
-// ModDown of KeyInnerProduct: [2, batch…, active Q limbs, N].
-absl::StatusOr<value::Tensor> SwitchKey(const DeviceContext& context, const Ciphertext& like,
-                                        const value::Tensor& digits, uint32_t galois_element,
-                                        const KeyId& id, const KeyTable& keys,
-                                        runtime::Stream& stream);
+// KeyInnerProduct of the digits of component `component` of `a`: [2, batch…, active QP limbs, N].
+absl::StatusOr<value::Tensor> SwitchKey(const DeviceContext& context, const Ciphertext& a,
+                                        int component, uint32_t galois_element, const KeyId& id,
+                                        const KeyTable& keys, runtime::Stream& stream);
 
 }  // namespace cipherd::ckks::internal

@@ -133,11 +133,8 @@ class RotationSum {
     runtime::Stream& stream = operation_.stream;
     const uint32_t element = context.parameters().RotationElement(step);
     const KeyId id = KeyId::Rotation(step, context.parameters().slot_count());
-    CIPHERD_ASSIGN_OR_RETURN(const Tensor digits, internal::ModUp(context, a, 1, stream));
     CIPHERD_ASSIGN_OR_RETURN(Tensor switched,
-                             internal::AllocateLike(a, 2, context.qp_limbs(a.depth).count, stream));
-    CIPHERD_RETURN_IF_ERROR(
-        internal::KeyInnerProduct(context, a, digits, element, id, keys, switched, stream));
+                             internal::SwitchKey(context, a, 1, element, id, keys, stream));
     CIPHERD_ASSIGN_OR_RETURN(Tensor permuted, internal::AllocateLike(a, 1, a.limb_count(), stream));
     CIPHERD_RETURN_IF_ERROR(context.kernels().automorphism_ntt(
         context.ring(), context.q_limbs(a.depth), element, Components(a.data, 0, 1),
@@ -152,7 +149,7 @@ class RotationSum {
     const DeviceContext& context = operation_.context;
     Ciphertext out = like;
     CIPHERD_ASSIGN_OR_RETURN(
-        out.data, internal::DivideByDropped(context, context.mod_down(like.depth), *switched_,
+        out.data, internal::DivideByDropped(context, context.mod_down(like.depth), *switched_, {},
                                             operation_.stream));
     const kernels::LimbPrimes& limbs = context.q_limbs(like.depth);
     CIPHERD_RETURN_IF_ERROR(AddInto(limbs, AllComponents(*permuted_), Components(out.data, 0, 1)));

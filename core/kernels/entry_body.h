@@ -66,8 +66,8 @@ CIPHERD_HD TensorProductWords TensorProductEntry(uint64_t a0, uint64_t a1, uint6
   const auto y0 = A::FromWord(b0);
   const auto y1 = A::FromWord(b1);
   typename A::ProductSum cross{};
-  A::AddToSum(x0, y1, cross);
-  A::AddToSum(x1, y0, cross);
+  A::AddWordsToSum(a0, b1, cross);
+  A::AddWordsToSum(a1, b0, cross);
   return {A::ToWord(A::Multiply(x0, y0, m)), A::ToWord(A::ReduceSum(cross, m)),
           A::ToWord(A::Multiply(x1, y1, m))};
 }

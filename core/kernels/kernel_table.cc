@@ -3,6 +3,7 @@
 #include "core/kernels/kernel_table.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/status_macros.h"
 #include "core/kernels/host/launchers.h"
@@ -35,7 +36,7 @@ struct Checked {
 
   static absl::Status Binary(const RingTables& ring, const LimbPrimes& limbs, BinaryOp op,
                              ConstPolyView a, ConstPolyView b, PolyView out, Stream& stream) {
-    LaunchCheck check("binary", ring);
+    LaunchCheck check("binary", ring, kLaunchers.arithmetic);
     check.RequireRange("op", 0, static_cast<int64_t>(BinaryOp::kMultiply),
                        static_cast<int64_t>(op));
     check.Limbs(limbs);
@@ -54,7 +55,7 @@ struct Checked {
 
   static absl::Status MultiplyAdd(const RingTables& ring, const LimbPrimes& limbs, ConstPolyView a,
                                   ConstPolyView b, PolyView sum, Stream& stream) {
-    LaunchCheck check("multiply_add", ring);
+    LaunchCheck check("multiply_add", ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.Output("sum", sum, limbs.count);
     check.Input("a", a, limbs.count, sum.outer_count, Overlap::kDisjoint);
@@ -73,7 +74,7 @@ struct Checked {
   static absl::Status TensorProduct(const RingTables& ring, const LimbPrimes& limbs,
                                     ConstPolyView a, ConstPolyView b, PolyView out,
                                     Stream& stream) {
-    LaunchCheck check("tensor_product", ring);
+    LaunchCheck check("tensor_product", ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.Require(out.outer_count % 3 == 0, "out.outer_count", "a multiple of 3", out.outer_count);
     check.Output("out", out, limbs.count);
@@ -105,7 +106,7 @@ struct Checked {
     const int64_t sources = tables.source_count;
     const int64_t targets = tables.target_count;
     constexpr int64_t kWord = sizeof(uint64_t);
-    LaunchCheck check("convert_basis", ring);
+    LaunchCheck check("convert_basis", ring, kLaunchers.arithmetic);
     check.RequireRange("tables.source_count", 1, kMaxLimbs, sources);
     check.RequireRange("tables.target_count", 1, kMaxLimbs, targets);
     check.Read("tables.source_primes", tables.source_primes, sources * int64_t{sizeof(uint16_t)});
@@ -124,7 +125,7 @@ struct Checked {
   static absl::Status SubtractScale(const RingTables& ring, const LimbPrimes& limbs,
                                     const LimbScalars& scalars, ConstPolyView a, ConstPolyView b,
                                     PolyView out, Stream& stream) {
-    LaunchCheck check("subtract_scale", ring);
+    LaunchCheck check("subtract_scale", ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.Output("out", out, limbs.count);
     check.Input("a", a, limbs.count, out.outer_count, Overlap::kInPlace);
@@ -137,18 +138,12 @@ struct Checked {
                                       int digit_count, uint32_t galois_element,
                                       ConstPolyView digits, const KeySlot& key, PolyView out,
                                       Stream& stream) {
-    LaunchCheck check("key_inner_product", ring);
+    LaunchCheck check("key_inner_product", ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.GaloisElement(galois_element);
     check.RequireRange("digit_count", 1, kMaxDigits, digit_count);
-    for (int d = 0; d < std::min(digit_count, kMaxDigits); ++d) {
-      check.RequireRange("key.key_digits", 0, kMaxDigits - 1, key.key_digits[d]);
-    }
-    check.RequireRange("key.key_limb_count", 1, kMaxLimbs, key.key_limb_count);
-    check.RequireRange("key.first_limb", 0, key.key_limb_count - limbs.count, key.first_limb);
+    CheckKey(check, limbs, digit_count, key);
     check.Require(out.outer_count % 2 == 0, "out.outer_count", "a multiple of 2", out.outer_count);
-    // The key itself is not known here: only its slot is.
-    check.Read("key.slot", key.slot, sizeof(*key.slot));
     check.Output("out", out, limbs.count);
     check.WholeInput("digits", digits, limbs.count, out.outer_count / 2 * digit_count,
                      Overlap::kDisjoint);
@@ -159,7 +154,7 @@ struct Checked {
 
   static absl::Status Copy(const RingTables& ring, int limb_count, ConstPolyView a, PolyView out,
                            Stream& stream) {
-    LaunchCheck check("copy", ring);
+    LaunchCheck check("copy", ring, kLaunchers.arithmetic);
     check.RequireRange("limb_count", 1, kMaxLimbs, limb_count);
     check.Output("out", out, limb_count);
     check.Input("a", a, limb_count, out.outer_count, Overlap::kDisjoint);
@@ -171,7 +166,7 @@ struct Checked {
                                  int64_t in_outer_stride, PolyView out, Stream& stream) {
     const ConstPolyView words(reinterpret_cast<const uint64_t*>(in), out.outer_count,
                               in_outer_stride);
-    LaunchCheck check("lift_signed", ring);
+    LaunchCheck check("lift_signed", ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.Output("out", out, limbs.count);
     check.WholeInput("in", words, /*limb_count=*/1, out.outer_count, Overlap::kDisjoint);
@@ -179,10 +174,124 @@ struct Checked {
     return kLaunchers.lift_signed(ring, limbs, in, in_outer_stride, out, stream);
   }
 
+  static absl::Status Lift(const RingTables& ring, const LiftPlan& plan, ConstPolyView in,
+                           PolyView packed, PolyView out, Stream& stream) {
+    LaunchCheck check("lift", ring, kLaunchers.arithmetic);
+    CheckPlan(check, ring, plan);
+    check.Output("out", out, plan.target.count);
+    check.WholeInput("in", in, OperandLimbs(plan), in.outer_count, Overlap::kDisjoint);
+    check.Scratch("packed", packed, plan.packed.count, in.outer_count);
+    check.Require(out.outer_count == plan.lift_count * in.outer_count, "out.outer_count",
+                  "one polynomial for each lift and item", out.outer_count);
+    CIPHERD_RETURN_IF_ERROR(check.Finish(stream));
+    return kLaunchers.fused->lift(ring, plan, in, packed, out, stream);
+  }
+
+  static absl::Status SwitchKey(const RingTables& ring, const LiftPlan& plan,
+                                uint32_t galois_element, ConstPolyView in, const KeySlot& key,
+                                PolyView packed, PolyView digits, PolyView out, Stream& stream) {
+    LaunchCheck check("switch_key", ring, kLaunchers.arithmetic);
+    CheckPlan(check, ring, plan);
+    check.GaloisElement(galois_element);
+    CheckKey(check, plan.target, plan.lift_count, key);
+    check.Output("out", out, plan.target.count);
+    check.Require(out.outer_count == 2 * in.outer_count, "out.outer_count",
+                  "two polynomials for each item", out.outer_count);
+    check.WholeInput("in", in, OperandLimbs(plan), in.outer_count, Overlap::kDisjoint);
+    check.Scratch("packed", packed, plan.packed.count, in.outer_count);
+    check.Scratch("digits", digits, plan.target.count, plan.lift_count * in.outer_count);
+    CIPHERD_RETURN_IF_ERROR(check.Finish(stream));
+    return kLaunchers.fused->switch_key(ring, plan, galois_element, in, key, packed, digits, out,
+                                        stream);
+  }
+
+  static absl::Status Drop(const RingTables& ring, const LimbDrop& drop, ConstPolyView in,
+                           const DropAddend& addend, PolyView packed, PolyView out,
+                           Stream& stream) {
+    LaunchCheck check("drop", ring, kLaunchers.arithmetic);
+    CheckDegree(check, ring);
+    check.Limbs(drop.dropped);
+    check.Limbs(drop.remaining);
+    check.RequireRange("drop.dropped.count", 1, kMaxFusedSources, drop.dropped.count);
+    check.RequireRange("drop.head_count", 0, drop.dropped.count, drop.head_count);
+    CheckConversion(check, drop.conversion, drop.dropped.count, drop.remaining.count);
+    check.Output("out", out, drop.remaining.count);
+    check.WholeInput("in", in, drop.dropped.count + drop.remaining.count, out.outer_count,
+                     Overlap::kDisjoint);
+    check.Scratch("packed", packed, drop.dropped.count, out.outer_count);
+    check.GaloisElement(addend.galois_element);
+    if (addend.poly.data != nullptr) {
+      check.RequireRange("addend.poly.outer_count", 1, out.outer_count, addend.poly.outer_count);
+      check.WholeInput("addend.poly", addend.poly, drop.head_count + drop.remaining.count,
+                       addend.poly.outer_count, Overlap::kDisjoint);
+    }
+    CIPHERD_RETURN_IF_ERROR(check.Finish(stream));
+    return kLaunchers.fused->drop(ring, drop, in, addend, packed, out, stream);
+  }
+
  private:
+  static void CheckDegree(LaunchCheck& check, const RingTables& ring) {
+    check.RequireRange("ring.log_n", kLaunchers.fused->min_log_n, kLaunchers.fused->max_log_n,
+                       ring.log_n);
+  }
+
+  // Tables of one conversion lie together, so that one of them stands for all.
+  static void CheckConversion(LaunchCheck& check, const ring::BasisConversionTables& tables,
+                              int source_count, int target_count) {
+    check.Require(tables.source_count == source_count, "conversion.source_count",
+                  "the number of source limbs", tables.source_count);
+    check.Require(tables.target_count == target_count, "conversion.target_count",
+                  "the number of target limbs", tables.target_count);
+    check.Read("conversion.hat", tables.hat,
+               int64_t{source_count} * target_count * int64_t{sizeof(uint64_t)});
+  }
+
+  static void CheckPlan(LaunchCheck& check, const RingTables& ring, const LiftPlan& plan) {
+    CheckDegree(check, ring);
+    check.Limbs(plan.packed);
+    check.Limbs(plan.target);
+    check.RequireRange("plan.lift_count", 1, kMaxFusedDigits, plan.lift_count);
+    int packed = 0;
+    for (int l = 0; l < std::min(plan.lift_count, kMaxFusedDigits); ++l) {
+      const LimbLift& lift = plan.lifts[l];
+      const int sources = lift.conversion.source_count;
+      check.RequireRange("lift.first_packed", packed, packed, lift.first_packed);
+      check.RequireRange("lift.conversion.source_count", 1, kMaxFusedSources, sources);
+      check.Require(lift.own_limbs >> std::min(plan.target.count, 63) == 0, "lift.own_limbs",
+                    "bits of target limbs", static_cast<int64_t>(lift.own_limbs));
+      CheckConversion(check, lift.conversion, sources,
+                      plan.target.count - std::popcount(lift.own_limbs));
+      packed += sources;
+    }
+    check.RequireRange("plan.packed.count", packed, packed, plan.packed.count);
+  }
+
+  // Limbs that an operand of the plan has at least.
+  static int OperandLimbs(const LiftPlan& plan) {
+    int count = 1;
+    for (int p = 0; p < std::min(plan.packed.count, kMaxLimbs); ++p) {
+      count = std::max(count, plan.source_limb[p] + 1);
+    }
+    for (int l = 0; l < std::min(plan.lift_count, kMaxFusedDigits); ++l) {
+      count = std::max(count, static_cast<int>(std::bit_width(plan.lifts[l].own_limbs)));
+    }
+    return count;
+  }
+
+  // Of the key itself only the slot is known here.
+  static void CheckKey(LaunchCheck& check, const LimbPrimes& limbs, int digit_count,
+                       const KeySlot& key) {
+    for (int d = 0; d < std::min(digit_count, kMaxDigits); ++d) {
+      check.RequireRange("key.key_digits", 0, kMaxDigits - 1, key.key_digits[d]);
+    }
+    check.RequireRange("key.key_limb_count", 1, kMaxLimbs, key.key_limb_count);
+    check.RequireRange("key.first_limb", 0, key.key_limb_count - limbs.count, key.first_limb);
+    check.Read("key.slot", key.slot, sizeof(*key.slot));
+  }
+
   static absl::Status CheckUnary(const char* op, const RingTables& ring, const LimbPrimes& limbs,
                                  ConstPolyView in, PolyView out, Stream& stream) {
-    LaunchCheck check(op, ring);
+    LaunchCheck check(op, ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.Output("out", out, limbs.count);
     check.Input("in", in, limbs.count, out.outer_count, Overlap::kInPlace);
@@ -192,7 +301,7 @@ struct Checked {
   static absl::Status CheckAutomorphism(const char* op, const RingTables& ring,
                                         const LimbPrimes& limbs, uint32_t galois_element,
                                         ConstPolyView a, PolyView out, Stream& stream) {
-    LaunchCheck check(op, ring);
+    LaunchCheck check(op, ring, kLaunchers.arithmetic);
     check.Limbs(limbs);
     check.GaloisElement(galois_element);
     check.Output("out", out, limbs.count);
@@ -204,8 +313,16 @@ struct Checked {
 template <const KernelTable& kLaunchers>
 const KernelTable& CheckedTable() {
   using Front = Checked<kLaunchers>;
+  static const FusedKernels fused = {
+      .min_log_n = kLaunchers.fused == nullptr ? 0 : kLaunchers.fused->min_log_n,
+      .max_log_n = kLaunchers.fused == nullptr ? 0 : kLaunchers.fused->max_log_n,
+      .lift = Front::Lift,
+      .switch_key = Front::SwitchKey,
+      .drop = Front::Drop,
+  };
   static const KernelTable table = {
       .name = kLaunchers.name,
+      .arithmetic = kLaunchers.arithmetic,
       .forward_ntt = Front::ForwardNtt,
       .inverse_ntt = Front::InverseNtt,
       .binary = Front::Binary,
@@ -220,20 +337,30 @@ const KernelTable& CheckedTable() {
       .key_inner_product = Front::KeyInnerProduct,
       .copy = Front::Copy,
       .lift_signed = Front::LiftSigned,
+      .fused = kLaunchers.fused == nullptr ? nullptr : &fused,
   };
   return table;
 }
 
 }  // namespace
 
-const KernelTable& KernelsFor(const runtime::Device& device) {
+Arithmetic FasterArithmetic(const runtime::Device& device, const RingTables& ring) {
+  // A double a clock for every second lane. All other GPUs, so far, have a 32nd or a 64th of that,
+  // and on hosts words of 64 bits are faster.
+  const int capability = device.properties().compute_capability;
+  const bool has_fast_doubles = capability == 80 || capability == 90 || capability == 100;
+  return ring.all_fma && has_fast_doubles ? Arithmetic::kFma : Arithmetic::kInteger;
+}
+
+const KernelTable& KernelsFor(const runtime::Device& device, Arithmetic arithmetic) {
+  const bool is_fma = arithmetic == Arithmetic::kFma;
 #if CIPHERD_HAVE_CUDA
   if (device.id().kind == runtime::DeviceId::Kind::kCuda) {
-    return CheckedTable<cuda::kIntegerLaunchers>();
+    return is_fma ? CheckedTable<cuda::kFmaLaunchers>() : CheckedTable<cuda::kIntegerLaunchers>();
   }
 #endif
   // Without CUDA in the build, there are no other devices.
-  return CheckedTable<host::kIntegerLaunchers>();
+  return is_fma ? CheckedTable<host::kFmaLaunchers>() : CheckedTable<host::kIntegerLaunchers>();
 }
 
 }  // namespace cipherd::kernels

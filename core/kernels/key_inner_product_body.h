@@ -13,9 +13,8 @@ class KeyInnerProduct {
  public:
   // Takes words that are canonical residues; at most kMaxProductTerms times.
   CIPHERD_HD void Add(uint64_t digit, uint64_t key0, uint64_t key1) {
-    const auto x = A::FromWord(digit);
-    A::AddToSum(x, A::FromWord(key0), sum0_);
-    A::AddToSum(x, A::FromWord(key1), sum1_);
+    A::AddWordsToSum(digit, key0, sum0_);
+    A::AddWordsToSum(digit, key1, sum1_);
   }
   CIPHERD_HD uint64_t Component0(const typename A::Modulus& m) const {
     return A::ToWord(A::ReduceSum(sum0_, m));

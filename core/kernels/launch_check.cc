@@ -20,10 +20,12 @@ bool LaunchCheck::Extent::operator==(const Extent& other) const {
          (outer_count == 1 || stride_bytes == other.stride_bytes);
 }
 
-LaunchCheck::LaunchCheck(const char* op, const ring::RingTables& ring)
+LaunchCheck::LaunchCheck(const char* op, const ring::RingTables& ring, Arithmetic arithmetic)
     : op_(op), log_n_(ring.log_n), prime_count_(ring.prime_count) {
   RequireRange("ring.log_n", ring::kMinLogN, ring::kMaxLogN, ring.log_n);
   RequireRange("ring.prime_count", 1, 1 << 16, ring.prime_count);
+  Require(arithmetic != Arithmetic::kFma || ring.all_fma, "ring.all_fma",
+          "1 (primes below 2^50) for arithmetic on doubles", ring.all_fma);
   if (status_.ok()) {
     Read("ring.primes", ring.primes, prime_count_ * int64_t{sizeof(ring::PrimeConstants)});
   }
@@ -60,6 +62,20 @@ void LaunchCheck::WholeInput(const char* name, const ConstPolyView& view, int li
     return;
   }
   AddAccess(input.address, input.bytes(), /*is_write=*/false);
+}
+
+void LaunchCheck::Scratch(const char* name, const PolyView& view, int limb_count,
+                          int64_t outer_count) {
+  const Extent scratch = CheckView(name, view, limb_count);
+  Require(view.outer_count == outer_count, name, absl::StrCat(outer_count, " polynomials"),
+          view.outer_count);
+  if (!status_.ok()) return;
+  if (!Disjoint(scratch, output_)) {
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat(op_, ": ", name, ": overlaps ", output_.name));
+    return;
+  }
+  AddAccess(scratch.address, scratch.bytes(), /*is_write=*/true);
 }
 
 void LaunchCheck::Read(const char* name, const void* address, int64_t bytes) {

@@ -1,6 +1,6 @@
 // The checks that every launch passes before it reaches a device, and what it tells a capture.
 //
-//   LaunchCheck check("binary", ring);
+//   LaunchCheck check("binary", ring, Arithmetic::kInteger);
 //   check.Limbs(limbs);
 //   check.Output("out", out, limbs.count);
 //   check.Input("a", a, limbs.count, out.outer_count, Overlap::kInPlace);
@@ -34,7 +34,7 @@ enum class Overlap : uint8_t {
 class LaunchCheck {
  public:
   // `op` is a literal, as all names below are.
-  LaunchCheck(const char* op, const ring::RingTables& ring);
+  LaunchCheck(const char* op, const ring::RingTables& ring, Arithmetic arithmetic);
 
   // 1 to kMaxLimbs limbs, each of a prime that the ring has.
   void Limbs(const LimbPrimes& limbs);
@@ -48,6 +48,9 @@ class LaunchCheck {
   // An operand of exactly `outer_count` polynomials.
   void WholeInput(const char* name, const ConstPolyView& view, int limb_count, int64_t outer_count,
                   Overlap overlap);
+  // Memory of `outer_count` polynomials that the launch writes before it reads it, apart from the
+  // output.
+  void Scratch(const char* name, const PolyView& view, int limb_count, int64_t outer_count);
   // Other memory that the launch reads.
   void Read(const char* name, const void* address, int64_t bytes);
 

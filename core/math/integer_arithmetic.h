@@ -7,8 +7,9 @@
 //   their own,
 //                  which no body looks at.
 //   Modulus        what reductions need to know of a prime.
-//   Factor         a multiplicative constant, prepared.
-//   ProductSum     a sum of up to kMaxProductTerms products, zero when value-initialised.
+//   Factor         a multiplicative constant, prepared; Root, what an array of them holds.
+//   ProductSum     a sum of up to kMaxProductTerms products, zero when value-initialised; LazySum,
+//                  one of fewer products modulo one prime.
 //   FromWord, ToWord    between the words of memory, canonical residues in [0, q), and registers.
 // How an arithmetic finds its constants in RingTables is core/kernels/arithmetic_tables.h.
 #pragma once
@@ -34,6 +35,7 @@ struct IntegerArithmetic {
     uint64_t value;
     uint64_t shoup;
   };
+  using Root = Factor;
   using ProductSum = uint128_t;
 
   // Requires word < 2^61. Returns it as an operand; canonical for every modulus above it.
@@ -55,6 +57,8 @@ struct IntegerArithmetic {
   static CIPHERD_HD Factor MakeFactor(uint64_t value, uint64_t shoup, const Modulus&) {
     return {value, shoup};
   }
+  static CIPHERD_HD Factor FactorOfRoot(const Root& root, const Modulus&) { return root; }
+  static CIPHERD_HD uint64_t ModulusWord(const Modulus& m) { return m.q; }
   // Requires a canonical. Returns the nearest double.
   static CIPHERD_HD double ToDouble(Residue a) {
     // Signed conversion is the instruction that processors have.
@@ -84,8 +88,27 @@ struct IntegerArithmetic {
   // sum += a · b. Requires a, b < 2^61, reduced modulo any prime, and at most kMaxProductTerms
   // terms; one more is allowed where one of its operands is at most 64.
   static CIPHERD_HD void AddToSum(Residue a, Residue b, ProductSum& sum) { AddProduct(a, b, sum); }
+  // The same of words.
+  static CIPHERD_HD void AddWordsToSum(uint64_t a, uint64_t b, ProductSum& sum) {
+    AddProduct(a, b, sum);
+  }
   // Returns sum mod q, canonical.
   static CIPHERD_HD Residue ReduceSum(const ProductSum& sum, const Modulus& m) {
+    return Reduce128(sum, m);
+  }
+
+  // Sums of products x · word modulo one q, x a residue that FinishForProduct gave, at most
+  // kMaxLazyTerms of them.
+  using LazySum = ProductSum;
+  static constexpr int kMaxLazyTerms = kMaxProductTerms;
+  static CIPHERD_HD Residue FinishForProduct(Residue x, const Modulus& m) {
+    return FinishForward(x, m);
+  }
+  static CIPHERD_HD void AddToLazySum(Residue x, uint64_t word, LazySum& sum, const Modulus&) {
+    AddProduct(x, word, sum);
+  }
+  // Returns sum mod q, canonical.
+  static CIPHERD_HD Residue ReduceLazySum(const LazySum& sum, const Modulus& m) {
     return Reduce128(sum, m);
   }
 
@@ -98,6 +121,8 @@ struct IntegerArithmetic {
     x = reduced + product;
     y = reduced - product + 2 * m.q;
   }
+  // Between at most four levels of a forward transform: this policy needs nothing there.
+  static CIPHERD_HD Residue SettleForward(Residue x, const Modulus&) { return x; }
   // Requires x in [0, 4q). Returns it canonical.
   static CIPHERD_HD Residue FinishForward(Residue x, const Modulus& m) {
     return ReduceOnce(ReduceOnce(x, 2 * m.q), m.q);
@@ -109,6 +134,9 @@ struct IntegerArithmetic {
     x = ReduceOnce(x + y, 2 * m.q);
     y = MulShoupLazy(difference, w.value, w.shoup, m.q);
   }
+  // Sums between two and two levels of an inverse transform, and after at most four: nor there.
+  static CIPHERD_HD Residue SettleInverse(Residue x, const Modulus&) { return x; }
+  static CIPHERD_HD Residue SettleInverseNode(Residue x, const Modulus&) { return x; }
   // (x, y) = ((x + y)·v, (x - y)·w). Requires x, y in [0, 2q), returns both canonical.
   static CIPHERD_HD void LastInverseButterfly(Residue& x, Residue& y, const Factor& v,
                                               const Factor& w, const Modulus& m) {

@@ -1,5 +1,5 @@
 // Products of two 64-bit words, and what else of one word has an instruction of its own. The only
-// place where host and device code differ.
+// place where host and device code differ, with rounded.h for doubles.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,11 @@
 
 namespace cipherd::ring {
 
-// Constants of one prime q < 2^61, q = 1 mod 2N, for the integer arithmetic policy.
+// Primes below 2^kFmaPrimeBits have constants for the policy on doubles (math/fma_arithmetic.h)
+// too.
+inline constexpr int kFmaPrimeBits = 50;
+
+// Constants of one prime q < 2^61, q = 1 mod 2N.
 struct PrimeConstants {
   uint64_t q;
   // floor(2^128 / q), high and low word: Barrett reduction of any 128-bit value.
@@ -30,12 +34,18 @@ struct PrimeConstants {
   const uint64_t* psi_powers_shoup;
   const uint64_t* psi_inverse_powers;
   const uint64_t* psi_inverse_powers_shoup;
+  // For q < 2^kFmaPrimeBits, else 0 and null: q and fl(1/q); the same powers in [-q/2, q/2].
+  double q_double;
+  double q_inverse;
+  const double* psi_powers_centred;
+  const double* psi_inverse_powers_centred;
 };
 
 struct RingTables {
   int log_n;        // N = 2^log_n
   int prime_count;  // rows
   const PrimeConstants* primes;
+  bool all_fma;  // every prime is below 2^kFmaPrimeBits
 };
 
 // Constants of a fast basis conversion from primes {q_i} to primes {p_j}, Q = prod q_i (Halevi,

@@ -1,5 +1,6 @@
 #include "core/ring/rns_basis.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -20,8 +21,11 @@ constexpr size_t kRowsOffset = 0;
 struct BasisLayout {
   BasisLayout(int log_n, size_t prime_count) {
     layout.Add<PrimeConstants>(prime_count);
-    powers_offset = layout.Add<uint64_t>((prime_count * 4) << log_n);
+    powers_offset = layout.Add<uint64_t>((prime_count * kArrays) << log_n);
   }
+  // Of N words each, a row: powers and inverse powers, of each the words, their Shoup quotients and
+  // the centred doubles.
+  static constexpr size_t kArrays = 6;
   RelocatableImage::Layout layout;
   size_t powers_offset;
 };
@@ -35,6 +39,14 @@ void FillPowers(uint64_t base, int log_n, const math::Barrett& m, uint64_t* powe
     powers[index] = power;
     shoup[index] = math::ShoupQuotient(power, m);
     power = math::MulMod(power, base, m);
+  }
+}
+
+// centred[i] = powers[i] in [-q/2, q/2]. Requires q < 2^53.
+void FillCentred(const uint64_t* powers, int log_n, uint64_t q, double* centred) {
+  for (size_t i = 0; i < size_t{1} << log_n; ++i) {
+    const double power = static_cast<double>(powers[i]);
+    centred[i] = powers[i] > q / 2 ? power - static_cast<double>(q) : power;
   }
 }
 
@@ -68,7 +80,7 @@ RnsBasis::RnsBasis(int log_n, std::span<const uint64_t> primes)
   for (int row = 0; row < prime_count(); ++row) {
     moduli_.push_back(math::MakeBarrett(primes_[row]));
     psi_.push_back(SmallestPrimitiveRoot(primes_[row], log_n));
-    FillRow(row, layout.powers_offset + row * 4 * n() * sizeof(uint64_t));
+    FillRow(row, layout.powers_offset + row * BasisLayout::kArrays * n() * sizeof(uint64_t));
   }
 }
 
@@ -81,6 +93,7 @@ void RnsBasis::FillRow(int row, size_t powers_offset) {
     image_.SetPointer(row_offset + member_offset, offset);
     return image_.At<uint64_t>(offset);
   };
+  PrimeConstants& constants = *image_.At<PrimeConstants>(row_offset);
   uint64_t* powers = place(offsetof(PrimeConstants, psi_powers), 0);
   uint64_t* powers_shoup = place(offsetof(PrimeConstants, psi_powers_shoup), 1);
   uint64_t* inverse_powers = place(offsetof(PrimeConstants, psi_inverse_powers), 2);
@@ -88,7 +101,14 @@ void RnsBasis::FillRow(int row, size_t powers_offset) {
   FillPowers(psi_[row], log_n_, m, powers, powers_shoup);
   FillPowers(math::InverseMod(psi_[row], m), log_n_, m, inverse_powers, inverse_powers_shoup);
 
-  PrimeConstants& constants = *image_.At<PrimeConstants>(row_offset);
+  if (m.q >> kFmaPrimeBits == 0) {
+    place(offsetof(PrimeConstants, psi_powers_centred), 4);
+    place(offsetof(PrimeConstants, psi_inverse_powers_centred), 5);
+    FillCentred(powers, log_n_, m.q, image_.At<double>(powers_offset + 4 * array_bytes));
+    FillCentred(inverse_powers, log_n_, m.q, image_.At<double>(powers_offset + 5 * array_bytes));
+    constants.q_double = static_cast<double>(m.q);
+    constants.q_inverse = 1.0 / constants.q_double;
+  }
   constants.q = m.q;
   constants.barrett_high = m.reciprocal_high;
   constants.barrett_low = m.reciprocal_low;
@@ -108,7 +128,10 @@ uint64_t RnsBasis::ProductMod(std::span<const uint16_t> rows, int row) const {
 }
 
 RingTables RnsBasis::TablesAt(const void* base) const {
-  return {log_n_, prime_count(), RelocatableImage::AddressAt<PrimeConstants>(base, kRowsOffset)};
+  const bool all_fma = std::all_of(primes_.begin(), primes_.end(),
+                                   [](uint64_t q) { return q >> kFmaPrimeBits == 0; });
+  return {log_n_, prime_count(), RelocatableImage::AddressAt<PrimeConstants>(base, kRowsOffset),
+          all_fma};
 }
 
 }  // namespace cipherd::ring

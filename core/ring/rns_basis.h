@@ -6,7 +6,7 @@
 //   basis.image().WriteAt(block->data(), staging);     // then copy image().bytes() to the device,
 //   and basis.TablesAt(block->data());                     // these are the tables for its kernels
 //
-// Row i of the tables is prime i. A basis owns its host tables (32 N bytes a prime) and must
+// Row i of the tables is prime i. A basis owns its host tables (48 N bytes a prime) and must
 // outlive work that reads tables(); images that were placed elsewhere do not depend on it.
 // Move-only, immutable, thread-safe.
 #pragma once

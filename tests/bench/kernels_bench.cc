@@ -58,7 +58,9 @@ class Bench {
     return bench;
   }
 
-  const KernelTable& kernels() const { return KernelsFor(*device_); }
+  const KernelTable& kernels() const {
+    return KernelsFor(*device_, FasterArithmetic(*device_, ring()));
+  }
   ring::RingTables ring() const { return basis_->TablesAt(tables_->data()); }
   const ring::RnsBasis& basis() const { return *basis_; }
   const LimbPrimes& limbs() const { return limbs_; }
@@ -234,7 +236,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   benchmark::AddCustomContext("device", (*device)->properties().name);
-  benchmark::AddCustomContext("kernels", cipherd::kernels::KernelsFor(**device).name);
   device->reset();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -30,6 +30,18 @@ ContextParameters SmallParameters(int log_n) {
   return ckks::MakeContextParameters(request, ckks::SecurityPolicy::kAllowInsecure).value();
 }
 
+ContextParameters FmaParameters(int log_n, int p_count) {
+  ckks::ContextRequest request;
+  request.log_n = log_n;
+  request.base_prime_bits = 50;
+  request.depth_prime_bits = 40;
+  request.max_depth = 3;
+  request.p_prime_bits = 50;
+  request.p_prime_count = p_count;
+  request.digit_count = 2;
+  return ckks::MakeContextParameters(request, ckks::SecurityPolicy::kAllowInsecure).value();
+}
+
 ContextParameters WithDigits(ContextParameters parameters,
                              std::vector<std::vector<int32_t>> digits) {
   parameters.digits = std::move(digits);
@@ -38,8 +50,8 @@ ContextParameters WithDigits(ContextParameters parameters,
 
 absl::StatusOr<std::unique_ptr<Party>> Party::Make(std::string_view device_param,
                                                    ContextParameters parameters,
-                                                   std::vector<ckks::KeyId> key_ids,
-                                                   uint64_t seed) {
+                                                   std::vector<ckks::KeyId> key_ids, uint64_t seed,
+                                                   const ckks::KernelChoice& kernels) {
   auto party = std::make_unique<Party>();
   runtime::DeviceOptions options = SmallPools();
   options.device_memory.slab_bytes = size_t{16} << 20;
@@ -50,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Party>> Party::Make(std::string_view device_param
       ckks::Context::Create(std::move(parameters), ckks::SecurityPolicy::kAllowInsecure));
   CIPHERD_ASSIGN_OR_RETURN(
       party->device_context,
-      ckks::DeviceContext::Create(party->context, *party->device, *party->stream));
+      ckks::DeviceContext::Create(party->context, *party->device, *party->stream, kernels));
   party->encoder = std::make_unique<ckks::Encoder>(party->context);
   party->evaluator = std::make_unique<ckks::Evaluator>(*party->device_context);
   party->random = std::make_unique<secret::Random>(secret::Random::FromSeedForTesting(seed));

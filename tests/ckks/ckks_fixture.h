@@ -32,6 +32,10 @@ using Slots = std::vector<std::complex<double>>;
 // two digits. Insecure below log_n 14.
 ckks::ContextParameters SmallParameters(int log_n = 10);
 
+// The same shape with primes below 2^50 alone, of which some are above 2^48, and `p_count` P
+// primes.
+ckks::ContextParameters FmaParameters(int log_n, int p_count = 2);
+
 // `parameters` with another partition into digits.
 ckks::ContextParameters WithDigits(ckks::ContextParameters parameters,
                                    std::vector<std::vector<int32_t>> digits);
@@ -43,7 +47,8 @@ class Party {
   static absl::StatusOr<std::unique_ptr<Party>> Make(std::string_view device_param,
                                                      ckks::ContextParameters parameters,
                                                      std::vector<ckks::KeyId> keys,
-                                                     uint64_t seed = 1);
+                                                     uint64_t seed = 1,
+                                                     const ckks::KernelChoice& kernels = {});
 
   const ckks::ContextParameters& parameters() const { return context->parameters(); }
   int64_t slot_count() const { return parameters().slot_count(); }

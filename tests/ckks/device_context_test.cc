@@ -93,10 +93,15 @@ TEST(DeviceContextTest, DropsNameTheRightLimbs) {
   EXPECT_THAT(Ids(context.qp_limbs(1)), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(Ids(context.mod_down(1).dropped), ElementsAre(4, 5));
   EXPECT_THAT(Ids(context.mod_down(1).remaining), ElementsAre(1, 2, 3));
-  EXPECT_EQ(context.mod_down(1).first_dropped, 3);
+  EXPECT_EQ(context.mod_down(1).head_count, 0);
+  EXPECT_EQ(context.mod_down(1).dropped_limb(0), 3);
   EXPECT_THAT(Ids(context.rescale(1).dropped), ElementsAre(1));
   EXPECT_THAT(Ids(context.rescale(1).remaining), ElementsAre(2, 3));
-  EXPECT_EQ(context.rescale(1).first_remaining, 1);
+  EXPECT_EQ(context.rescale(1).head_count, 1);
+  EXPECT_THAT(Ids(context.mod_down_rescale(1).dropped), ElementsAre(1, 4, 5));
+  EXPECT_THAT(Ids(context.mod_down_rescale(1).remaining), ElementsAre(2, 3));
+  EXPECT_EQ(context.mod_down_rescale(1).dropped_limb(0), 0);
+  EXPECT_EQ(context.mod_down_rescale(1).dropped_limb(2), 4);
 }
 
 TEST(DeviceContextTest, TablesLiveInOneBlockOfTheDevice) {

@@ -33,6 +33,8 @@ absl::StatusOr<std::map<std::string, Ciphertext>> RunEveryOperation(Party& party
   CIPHERD_ASSIGN_OR_RETURN(out["Square"], evaluator.Square(a, stream));
   CIPHERD_ASSIGN_OR_RETURN(out["Relinearize"],
                            evaluator.Relinearize(out["Multiply"], party.table, stream));
+  CIPHERD_ASSIGN_OR_RETURN(out["RelinearizeAndRescale"],
+                           evaluator.RelinearizeAndRescale(out["Multiply"], party.table, stream));
   CIPHERD_ASSIGN_OR_RETURN(out["Rescale2"], evaluator.Rescale(out["Relinearize"], stream));
   CIPHERD_ASSIGN_OR_RETURN(out["Rescale3"], evaluator.Rescale(out["Multiply"], stream));
   CIPHERD_ASSIGN_OR_RETURN(out["DropToDepth"], evaluator.DropToDepth(a, 2, stream));

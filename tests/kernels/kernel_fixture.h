@@ -20,6 +20,7 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -57,20 +58,48 @@ inline std::vector<Shape> Shapes() {
       {.log_n = 5, .bits = {61}, .batch = 2},
       {.log_n = 10, .bits = {50, 40, 40, 61, 61, 60, 30, 30, 61}, .batch = 2, .gap_words = 16},
       {.log_n = 13, .bits = {50, 60, 61}},
+      {.log_n = 14, .bits = {48, 49, 30}, .batch = 2, .gap_words = 4},
   };
+}
+
+// The launchers that a parameter names: "cuda" those on words, "cuda_fma" those on doubles.
+struct KernelsUnderTest {
+  std::string device;
+  kernels::Arithmetic arithmetic;
+};
+
+inline KernelsUnderTest KernelsOf(const std::string& param) {
+  constexpr std::string_view kFmaSuffix = "_fma";
+  if (!param.ends_with(kFmaSuffix)) return {param, kernels::Arithmetic::kInteger};
+  return {param.substr(0, param.size() - kFmaSuffix.size()), kernels::Arithmetic::kFma};
+}
+
+// Every device with integers, and the CPU and CUDA with doubles too.
+inline std::vector<std::string> AllKernelsUnderTest() {
+  std::vector<std::string> params = DevicesUnderTest();
+  for (const std::string& device : DevicesUnderTest()) {
+    if (device == "cpu" || device == "cuda") params.push_back(device + "_fma");
+  }
+  return params;
 }
 
 class KernelFixture : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice(GetParam()));
+    const KernelsUnderTest under_test = KernelsOf(GetParam());
+    arithmetic_ = under_test.arithmetic;
+    ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice(under_test.device));
     ASSERT_OK_AND_ASSIGN(stream_, device_->CreateStream("kernels"));
   }
 
-  const kernels::KernelTable& kernels() const { return kernels::KernelsFor(*device_); }
+  const kernels::KernelTable& kernels() const { return kernels::KernelsFor(*device_, arithmetic_); }
 
-  // Builds a ring, places it on the device, and makes limbs_ its primes in order.
-  void UseRing(int log_n, const std::vector<int>& bits) {
+  // Builds a ring, places it on the device, and makes limbs_ its primes in order. Where the
+  // arithmetic has a greatest prime, larger sizes stand for that one's.
+  void UseRing(int log_n, std::vector<int> bits) {
+    if (arithmetic_ == kernels::Arithmetic::kFma) {
+      for (int& size : bits) size = std::min(size, ring::kFmaPrimeBits);
+    }
     ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> primes, ring::GeneratePrimes(log_n, bits));
     ASSERT_OK_AND_ASSIGN(ring::RnsBasis basis, ring::RnsBasis::Create(log_n, primes));
     basis_.emplace(std::move(basis));
@@ -123,6 +152,7 @@ class KernelFixture : public ::testing::TestWithParam<std::string> {
     return absl::OkStatus();
   }
 
+  kernels::Arithmetic arithmetic_ = kernels::Arithmetic::kInteger;
   std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<runtime::Stream> stream_;
   std::optional<ring::RnsBasis> basis_;
@@ -152,7 +182,7 @@ inline ::testing::AssertionResult SamePolys(const Polys& actual, const Polys& ex
 
 }  // namespace cipherd::testing
 
-#define CIPHERD_INSTANTIATE_KERNEL_SUITE(suite)                                         \
-  INSTANTIATE_TEST_SUITE_P(Devices, suite,                                              \
-                           ::testing::ValuesIn(::cipherd::testing::DevicesUnderTest()), \
+#define CIPHERD_INSTANTIATE_KERNEL_SUITE(suite)                                            \
+  INSTANTIATE_TEST_SUITE_P(Kernels, suite,                                                 \
+                           ::testing::ValuesIn(::cipherd::testing::AllKernelsUnderTest()), \
                            ::cipherd::testing::DeviceParamName)

@@ -5,6 +5,7 @@
 #include "core/kernels/cuda/launch.cuh"
 #include "core/kernels/cuda/launchers.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 #include "core/ring/galois.h"
 
@@ -61,5 +62,6 @@ absl::Status AutomorphismLaunchers<A>::Coefficient(const RingTables& ring, const
 }
 
 template struct AutomorphismLaunchers<math::IntegerArithmetic>;
+template struct AutomorphismLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::cuda

@@ -9,6 +9,7 @@
 #include "core/kernels/cuda/launch.cuh"
 #include "core/kernels/cuda/launchers.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::cuda {
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
                   const __grid_constant__ BasisConversionTables tables,
                   const __grid_constant__ ConstPolyView in, const __grid_constant__ PolyView out) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
-  auto* const column = reinterpret_cast<typename A::Residue*>(shared_bytes) + threadIdx.x;
+  auto* const column = reinterpret_cast<uint64_t*>(shared_bytes) + threadIdx.x;
   const uint32_t coefficient = blockIdx.x * kThreads + threadIdx.x;
   if (coefficient >= uint32_t{1} << ring.log_n) return;
   const auto outer = static_cast<int64_t>(blockIdx.z);
@@ -35,15 +36,17 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < tables.source_count; ++i) {
     const auto m = ArithmeticTables<A>::Modulus(ring.primes[tables.source_primes[i]]);
     const uint64_t x = LimbOf(in, outer, i, ring.log_n)[coefficient];
-    column[i * kThreads] = ConversionDigit<A>(x, tables, i, m, quotient);
+    const auto y = ConversionDigit<A>(A::FromWord(x), tables, i, m);
+    AddToQuotient<A>(y, tables, i, quotient);
+    column[i * kThreads] = A::ToWord(y);
   }
   const uint64_t overflow = ConversionOverflow(quotient);
   const int begin = static_cast<int>(blockIdx.y) * kTargetsPerBlock;
   const int end = min(begin + kTargetsPerBlock, tables.target_count);
   for (int j = begin; j < end; ++j) {
     const auto m = ArithmeticTables<A>::Modulus(ring.primes[tables.target_primes[j]]);
-    LimbOf(out, outer, j, ring.log_n)[coefficient] = ConversionTarget<A>(
-        [column](int i) { return column[i * kThreads]; }, overflow, tables, j, m);
+    LimbOf(out, outer, j, ring.log_n)[coefficient] = A::ToWord(ConversionTarget<A>(
+        [column](int i) { return column[i * kThreads]; }, overflow, tables, j, m));
   }
 }
 
@@ -58,10 +61,11 @@ absl::Status BasisConversionLaunchers<A>::Convert(const RingTables& ring,
       dim3((n + kThreads - 1) / kThreads,
            static_cast<unsigned>((tables.target_count + kTargetsPerBlock - 1) / kTargetsPerBlock),
            static_cast<unsigned>(out.outer_count)),
-      kThreads, tables.source_count * kThreads * sizeof(typename A::Residue)};
+      kThreads, tables.source_count * kThreads * sizeof(uint64_t)};
   return Launch("convert_basis", stream, shape, ConvertKernel<A>, ring, tables, in, out);
 }
 
 template struct BasisConversionLaunchers<math::IntegerArithmetic>;
+template struct BasisConversionLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::cuda

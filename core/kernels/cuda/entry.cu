@@ -5,6 +5,7 @@
 #include "core/kernels/cuda/launchers.h"
 #include "core/kernels/entry_body.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::cuda {
@@ -204,5 +205,6 @@ absl::Status EntryLaunchers<A>::LiftSigned(const RingTables& ring, const LimbPri
 }
 
 template struct EntryLaunchers<math::IntegerArithmetic>;
+template struct EntryLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::cuda

@@ -34,6 +34,21 @@ absl::Status Launch(const char* name, runtime::Stream& stream, const LaunchShape
   return runtime::cuda::CheckLaunch(stream, name);
 }
 
+// Lets launches of `kernel` have `bytes` of dynamic shared memory, beyond the 48 KiB that need no
+// leave.
+template <class... Parameters>
+absl::Status AllowSharedBytes(const char* name, runtime::Stream& stream,
+                              void (*kernel)(Parameters...), size_t bytes) {
+  CIPHERD_RETURN_IF_ERROR(stream.status());
+  // Makes the stream's GPU current.
+  runtime::cuda::NativeStream(stream);
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(bytes)) != cudaSuccess) {
+    return runtime::cuda::CheckLaunch(stream, name);
+  }
+  return absl::OkStatus();
+}
+
 // Entry i of one limb of one polynomial.
 struct EntryPlace {
   int64_t outer;

@@ -1,14 +1,26 @@
 #include "core/kernels/cuda/launchers.h"
 
+#include "core/kernels/cuda/lift.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::cuda {
 namespace {
 
 template <class A>
-constexpr KernelTable MakeTable(const char* name) {
+constexpr FusedKernels kFused = {
+    .min_log_n = kTwoPassMinLogN,
+    .max_log_n = kTwoPassMaxLogN,
+    .lift = FusedLaunchers<A>::Lift,
+    .switch_key = FusedLaunchers<A>::SwitchKey,
+    .drop = FusedLaunchers<A>::Drop,
+};
+
+template <class A>
+constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
   return {
       .name = name,
+      .arithmetic = arithmetic,
       .forward_ntt = NttLaunchers<A>::Forward,
       .inverse_ntt = NttLaunchers<A>::Inverse,
       .binary = EntryLaunchers<A>::Binary,
@@ -23,11 +35,15 @@ constexpr KernelTable MakeTable(const char* name) {
       .key_inner_product = KeyInnerProductLaunchers<A>::Run,
       .copy = EntryLaunchers<A>::Copy,
       .lift_signed = EntryLaunchers<A>::LiftSigned,
+      .fused = &kFused<A>,
   };
 }
 
 }  // namespace
 
-constinit const KernelTable kIntegerLaunchers = MakeTable<math::IntegerArithmetic>("cuda/integer");
+constinit const KernelTable kIntegerLaunchers =
+    MakeTable<math::IntegerArithmetic>("cuda/integer", Arithmetic::kInteger);
+constinit const KernelTable kFmaLaunchers =
+    MakeTable<math::FmaArithmetic>("cuda/fma", Arithmetic::kFma);
 
 }  // namespace cipherd::kernels::cuda

@@ -12,6 +12,10 @@ namespace cipherd::kernels::cuda {
 using ring::RingTables;
 using runtime::Stream;
 
+// Degrees of the transforms in two passes (ntt_pass.cuh), and of all fused steps.
+inline constexpr int kTwoPassMinLogN = 13;
+inline constexpr int kTwoPassMaxLogN = 16;
+
 template <class A>
 struct NttLaunchers {
   static absl::Status Forward(const RingTables&, const LimbPrimes&, ConstPolyView in, PolyView out,
@@ -61,7 +65,9 @@ struct KeyInnerProductLaunchers {
                           PolyView out, Stream&);
 };
 
-// All of them, with math::IntegerArithmetic.
+// All of them, with math::IntegerArithmetic, and with math::FmaArithmetic, which takes rings whose
+// primes are all below 2^50 (RingTables::all_fma).
 extern const KernelTable kIntegerLaunchers;
+extern const KernelTable kFmaLaunchers;
 
 }  // namespace cipherd::kernels::cuda

@@ -6,6 +6,7 @@
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 #include "core/ring/galois.h"
 
@@ -47,5 +48,6 @@ absl::Status AutomorphismLaunchers<A>::Coefficient(const RingTables& ring, const
 }
 
 template struct AutomorphismLaunchers<math::IntegerArithmetic>;
+template struct AutomorphismLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::host

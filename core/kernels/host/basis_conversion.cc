@@ -9,6 +9,7 @@
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
@@ -22,13 +23,15 @@ constexpr int kTile = 16;
 template <class A>
 void ConvertTile(const RingTables& ring, const BasisConversionTables& tables, int64_t outer,
                  int64_t begin, const ConstPolyView& in, const PolyView& out) {
-  std::array<std::array<typename A::Residue, kTile>, kMaxLimbs> digits;
+  std::array<std::array<uint64_t, kTile>, kMaxLimbs> digits;
   std::array<double, kTile> quotient = {};
   for (int i = 0; i < tables.source_count; ++i) {
     const auto m = ArithmeticTables<A>::Modulus(ring.primes[tables.source_primes[i]]);
     const uint64_t* x = LimbOf(in, outer, i, ring.log_n) + begin;
     for (int k = 0; k < kTile; ++k) {
-      digits[i][k] = ConversionDigit<A>(x[k], tables, i, m, quotient[k]);
+      const auto y = ConversionDigit<A>(A::FromWord(x[k]), tables, i, m);
+      AddToQuotient<A>(y, tables, i, quotient[k]);
+      digits[i][k] = A::ToWord(y);
     }
   }
   std::array<uint64_t, kTile> overflow;
@@ -37,7 +40,8 @@ void ConvertTile(const RingTables& ring, const BasisConversionTables& tables, in
     const auto m = ArithmeticTables<A>::Modulus(ring.primes[tables.target_primes[j]]);
     uint64_t* z = LimbOf(out, outer, j, ring.log_n) + begin;
     for (int k = 0; k < kTile; ++k) {
-      z[k] = ConversionTarget<A>([&](int i) { return digits[i][k]; }, overflow[k], tables, j, m);
+      z[k] = A::ToWord(
+          ConversionTarget<A>([&](int i) { return digits[i][k]; }, overflow[k], tables, j, m));
     }
   }
 }
@@ -58,5 +62,6 @@ absl::Status BasisConversionLaunchers<A>::Convert(const RingTables& ring,
 }
 
 template struct BasisConversionLaunchers<math::IntegerArithmetic>;
+template struct BasisConversionLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::host

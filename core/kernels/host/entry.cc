@@ -6,6 +6,7 @@
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
@@ -177,5 +178,6 @@ absl::Status EntryLaunchers<A>::LiftSigned(const RingTables& ring, const LimbPri
 }
 
 template struct EntryLaunchers<math::IntegerArithmetic>;
+template struct EntryLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::host

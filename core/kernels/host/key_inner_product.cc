@@ -9,6 +9,7 @@
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/key_inner_product_body.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
@@ -96,5 +97,6 @@ absl::Status KeyInnerProductLaunchers<A>::Run(const RingTables& ring, const Limb
 }
 
 template struct KeyInnerProductLaunchers<math::IntegerArithmetic>;
+template struct KeyInnerProductLaunchers<math::FmaArithmetic>;
 
 }  // namespace cipherd::kernels::host

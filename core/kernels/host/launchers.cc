@@ -1,14 +1,16 @@
 #include "core/kernels/host/launchers.h"
 
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
 namespace {
 
 template <class A>
-constexpr KernelTable MakeTable(const char* name) {
+constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
   return {
       .name = name,
+      .arithmetic = arithmetic,
       .forward_ntt = NttLaunchers<A>::Forward,
       .inverse_ntt = NttLaunchers<A>::Inverse,
       .binary = EntryLaunchers<A>::Binary,
@@ -23,11 +25,15 @@ constexpr KernelTable MakeTable(const char* name) {
       .key_inner_product = KeyInnerProductLaunchers<A>::Run,
       .copy = EntryLaunchers<A>::Copy,
       .lift_signed = EntryLaunchers<A>::LiftSigned,
+      .fused = nullptr,
   };
 }
 
 }  // namespace
 
-constinit const KernelTable kIntegerLaunchers = MakeTable<math::IntegerArithmetic>("host/integer");
+constinit const KernelTable kIntegerLaunchers =
+    MakeTable<math::IntegerArithmetic>("host/integer", Arithmetic::kInteger);
+constinit const KernelTable kFmaLaunchers =
+    MakeTable<math::FmaArithmetic>("host/fma", Arithmetic::kFma);
 
 }  // namespace cipherd::kernels::host

@@ -61,7 +61,9 @@ struct KeyInnerProductLaunchers {
                           PolyView out, Stream&);
 };
 
-// All of them, with math::IntegerArithmetic.
+// All of them, with math::IntegerArithmetic, and with math::FmaArithmetic, which takes rings whose
+// primes are all below 2^50 (RingTables::all_fma).
 extern const KernelTable kIntegerLaunchers;
+extern const KernelTable kFmaLaunchers;
 
 }  // namespace cipherd::kernels::host

@@ -8,6 +8,7 @@
 #include "core/kernels/host/limb_ntt.h"
 #include "core/kernels/ntt_body.h"
 #include "core/kernels/poly_access.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
@@ -102,7 +103,7 @@ class LimbTransform {
   // Two levels from `node` down.
   template <Words kIn>
   void ForwardPass(uint32_t node, int levels, const uint64_t* in, uint64_t* out) const {
-    const auto factors = NodeFactors<A, 2>::Forward(prime_, node);
+    const auto roots = NodeRoots<A, 2>::Forward(prime_, node);
     const Modulus m = m_;
     const int64_t stride = int64_t{1} << (levels - 2);
     for (int64_t j = 0; j < stride; ++j) {
@@ -112,7 +113,7 @@ class LimbTransform {
         const uint64_t word = in[j + e * stride];
         x[e] = kIn == Words::kCanonical ? A::FromWord(word) : A::FromBits(word);
       }
-      ForwardNode<A, 2>(x, factors, m);
+      ForwardNode<A, 2>(x, roots, m);
       CIPHERD_UNROLL
       for (int e = 0; e < 4; ++e) out[j + e * stride] = A::ToBits(x[e]);
     }
@@ -121,11 +122,11 @@ class LimbTransform {
   // The last kDepth levels, from `node` to its leaves.
   template <int kDepth>
   void ForwardLeaves(uint32_t node, uint64_t* data) const {
-    const auto factors = NodeFactors<A, kDepth>::Forward(prime_, node);
+    const auto roots = NodeRoots<A, kDepth>::Forward(prime_, node);
     Residue x[1 << kDepth];
     CIPHERD_UNROLL
     for (int e = 0; e < 1 << kDepth; ++e) x[e] = A::FromBits(data[e]);
-    ForwardNode<A, kDepth>(x, factors, m_);
+    ForwardNode<A, kDepth>(x, roots, m_);
     CIPHERD_UNROLL
     for (int e = 0; e < 1 << kDepth; ++e) data[e] = A::ToWord(A::FinishForward(x[e], m_));
   }
@@ -133,11 +134,11 @@ class LimbTransform {
   // The first kDepth levels, from leaves up to `node`.
   template <int kDepth>
   void InverseLeaves(uint32_t node, const uint64_t* in, uint64_t* out) const {
-    const auto factors = NodeFactors<A, kDepth>::Inverse(prime_, node);
+    const auto roots = NodeRoots<A, kDepth>::Inverse(prime_, node);
     Residue x[1 << kDepth];
     CIPHERD_UNROLL
     for (int e = 0; e < 1 << kDepth; ++e) x[e] = A::FromWord(in[e]);
-    InverseNode<A, kDepth>(x, factors, m_);
+    InverseNode<A, kDepth>(x, roots, m_);
     CIPHERD_UNROLL
     for (int e = 0; e < 1 << kDepth; ++e) out[e] = A::ToBits(x[e]);
   }
@@ -145,7 +146,7 @@ class LimbTransform {
   // Two levels up to `node`; to the root with division by N.
   template <bool kIsRoot>
   void InversePass(uint32_t node, int levels, uint64_t* data) const {
-    const auto factors = NodeFactors<A, 2>::Inverse(prime_, node);
+    const auto roots = NodeRoots<A, 2>::Inverse(prime_, node);
     const Modulus m = m_;
     const int64_t stride = int64_t{1} << (levels - 2);
     for (int64_t j = 0; j < stride; ++j) {
@@ -153,9 +154,9 @@ class LimbTransform {
       CIPHERD_UNROLL
       for (int e = 0; e < 4; ++e) x[e] = A::FromBits(data[j + e * stride]);
       if constexpr (kIsRoot) {
-        InverseRootNode<A, 2>(x, factors, prime_, m);
+        InverseRootNode<A, 2>(x, roots, prime_, m);
       } else {
-        InverseNode<A, 2>(x, factors, m);
+        InverseNode<A, 2>(x, roots, m);
       }
       CIPHERD_UNROLL
       for (int e = 0; e < 4; ++e) {
@@ -195,6 +196,7 @@ absl::Status NttLaunchers<A>::Inverse(const RingTables& ring, const LimbPrimes& 
 }
 
 template struct NttLaunchers<math::IntegerArithmetic>;
+template struct NttLaunchers<math::FmaArithmetic>;
 
 void ForwardNttOfLimb(const PrimeConstants& prime, int log_n, const uint64_t* in, uint64_t* out) {
   LimbTransform<math::IntegerArithmetic>(prime).ForwardTree(log_n, in, out);
