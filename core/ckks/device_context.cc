@@ -215,7 +215,7 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Create(
     std::shared_ptr<const Context> context, runtime::Device& device, runtime::Stream& stream,
     const KernelChoice& choice) {
   const kernels::Arithmetic arithmetic =
-      choice.arithmetic.value_or(kernels::FasterArithmetic(device, context->ring()));
+      choice.arithmetic.value_or(kernels::FastestArithmetic(device, context->ring()));
   if (arithmetic == kernels::Arithmetic::kFma && !context->ring().all_fma) {
     return absl::InvalidArgumentError(
         "arithmetic: expected integer for a context with primes of 2^50 and above, got fma");

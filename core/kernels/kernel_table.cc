@@ -344,23 +344,31 @@ const KernelTable& CheckedTable() {
 
 }  // namespace
 
-Arithmetic FasterArithmetic(const runtime::Device& device, const RingTables& ring) {
-  // A double a clock for every second lane. All other GPUs, so far, have a 32nd or a 64th of that,
-  // and on hosts words of 64 bits are faster.
+Arithmetic FastestArithmetic(const runtime::Device& device, const RingTables& ring) {
+  if (device.id().kind != runtime::DeviceId::Kind::kCuda) return Arithmetic::kMixed;
+  // A double a clock for every second lane. All other GPUs, so far, have a 32nd or a 64th of that.
   const int capability = device.properties().compute_capability;
   const bool has_fast_doubles = capability == 80 || capability == 90 || capability == 100;
   return ring.all_fma && has_fast_doubles ? Arithmetic::kFma : Arithmetic::kInteger;
 }
 
 const KernelTable& KernelsFor(const runtime::Device& device, Arithmetic arithmetic) {
-  const bool is_fma = arithmetic == Arithmetic::kFma;
 #if CIPHERD_HAVE_CUDA
   if (device.id().kind == runtime::DeviceId::Kind::kCuda) {
-    return is_fma ? CheckedTable<cuda::kFmaLaunchers>() : CheckedTable<cuda::kIntegerLaunchers>();
+    return arithmetic == Arithmetic::kFma ? CheckedTable<cuda::kFmaLaunchers>()
+                                          : CheckedTable<cuda::kIntegerLaunchers>();
   }
 #endif
   // Without CUDA in the build, there are no other devices.
-  return is_fma ? CheckedTable<host::kFmaLaunchers>() : CheckedTable<host::kIntegerLaunchers>();
+  switch (arithmetic) {
+    case Arithmetic::kInteger:
+      return CheckedTable<host::kIntegerLaunchers>();
+    case Arithmetic::kFma:
+      return CheckedTable<host::kFmaLaunchers>();
+    case Arithmetic::kMixed:
+      break;
+  }
+  return CheckedTable<host::kMixedLaunchers>();
 }
 
 }  // namespace cipherd::kernels

@@ -36,6 +36,7 @@ enum class BinaryOp : uint8_t { kAdd, kSubtract, kMultiply };
 enum class Arithmetic : uint8_t {
   kInteger,  // 64-bit words: any ring
   kFma,      // doubles with fused multiply-add: rings with RingTables::all_fma only
+  kMixed,    // each limb with what is fastest for its prime: any ring; the CPU device only
 };
 
 struct KernelTable {
@@ -109,10 +110,12 @@ struct KernelTable {
   const FusedKernels* fused;
 };
 
-// The faster one: kFma where the ring allows it and `device` computes with doubles at full rate.
-Arithmetic FasterArithmetic(const runtime::Device& device, const ring::RingTables& ring);
+// The fastest one: kMixed on the CPU device; elsewhere kFma where the ring allows it and `device`
+// computes with doubles at full rate.
+Arithmetic FastestArithmetic(const runtime::Device& device, const ring::RingTables& ring);
 
-// The launchers for streams of `device`. Live for ever.
+// The launchers for streams of `device`; those with integers where it has none of `arithmetic`.
+// Live for ever.
 const KernelTable& KernelsFor(const runtime::Device& device, Arithmetic arithmetic);
 
 }  // namespace cipherd::kernels

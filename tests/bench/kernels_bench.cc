@@ -59,7 +59,7 @@ class Bench {
   }
 
   const KernelTable& kernels() const {
-    return KernelsFor(*device_, FasterArithmetic(*device_, ring()));
+    return KernelsFor(*device_, FastestArithmetic(*device_, ring()));
   }
   ring::RingTables ring() const { return basis_->TablesAt(tables_->data()); }
   const ring::RnsBasis& basis() const { return *basis_; }

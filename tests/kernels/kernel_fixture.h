@@ -62,23 +62,26 @@ inline std::vector<Shape> Shapes() {
   };
 }
 
-// The launchers that a parameter names: "cuda" those on words, "cuda_fma" those on doubles.
+// The launchers that a parameter names: "cuda" those on words, "cuda_fma" those on doubles,
+// "cpu_mixed" each limb's fastest.
 struct KernelsUnderTest {
   std::string device;
   kernels::Arithmetic arithmetic;
 };
 
 inline KernelsUnderTest KernelsOf(const std::string& param) {
-  constexpr std::string_view kFmaSuffix = "_fma";
-  if (!param.ends_with(kFmaSuffix)) return {param, kernels::Arithmetic::kInteger};
-  return {param.substr(0, param.size() - kFmaSuffix.size()), kernels::Arithmetic::kFma};
+  const std::string device = param.substr(0, param.find('_'));
+  if (param == device + "_fma") return {device, kernels::Arithmetic::kFma};
+  if (param == device + "_mixed") return {device, kernels::Arithmetic::kMixed};
+  return {param, kernels::Arithmetic::kInteger};
 }
 
-// Every device with integers, and the CPU and CUDA with doubles too.
+// Every device with integers, and the CPU and CUDA with what else they have.
 inline std::vector<std::string> AllKernelsUnderTest() {
   std::vector<std::string> params = DevicesUnderTest();
   for (const std::string& device : DevicesUnderTest()) {
     if (device == "cpu" || device == "cuda") params.push_back(device + "_fma");
+    if (device == "cpu") params.push_back(device + "_mixed");
   }
   return params;
 }

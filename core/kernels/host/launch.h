@@ -9,6 +9,7 @@
 #include "core/kernels/kernel_table.h"
 #include "core/ring/ring_tables.h"
 #include "core/runtime/host/task_stream.h"
+#include "core/runtime/host/thread_team.h"
 
 namespace cipherd::kernels::host {
 
@@ -26,15 +27,29 @@ absl::Status Launch(std::string_view name, runtime::Stream& stream, Body body) {
   });
 }
 
+// How much there is to do for each word of a limb.
+enum class Work {
+  kLight,  // a few instructions
+  kHeavy,  // tens: a transform, a sum over digits
+};
+
 // Calls body(outer, limb, constants of the limb's prime) for every limb of `outer_count`
-// polynomials.
+// polynomials, on the threads of the process where there is enough to do.
 template <class Body>
 void ForEachLimb(const ring::RingTables& ring, const LimbPrimes& limbs, int64_t outer_count,
-                 const Body& body) {
-  for (int64_t outer = 0; outer < outer_count; ++outer) {
-    for (int limb = 0; limb < limbs.count; ++limb) {
-      body(outer, limb, ring.primes[limbs.prime[limb]]);
-    }
+                 Work work, const Body& body) {
+  // Below these, waking another thread takes longer than it saves.
+  const int64_t shared_words = int64_t{1} << (work == Work::kHeavy ? 14 : 18);
+  const int64_t count = outer_count * limbs.count;
+  const auto visit = [&](int64_t i) {
+    const int64_t outer = i / limbs.count;
+    const auto limb = static_cast<int>(i % limbs.count);
+    body(outer, limb, ring.primes[limbs.prime[limb]]);
+  };
+  if (count << ring.log_n < shared_words) {
+    for (int64_t i = 0; i < count; ++i) visit(i);
+  } else {
+    runtime::host::ThreadTeam::OfProcess().ForEach(count, visit);
   }
 }
 

@@ -1,30 +1,31 @@
 #include "core/kernels/host/launchers.h"
 
+#include "core/kernels/host/limb_kernel_choice.h"
 #include "core/math/fma_arithmetic.h"
 #include "core/math/integer_arithmetic.h"
 
 namespace cipherd::kernels::host {
 namespace {
 
-template <class A>
+template <class Choice>
 constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
   return {
       .name = name,
       .arithmetic = arithmetic,
-      .forward_ntt = NttLaunchers<A>::Forward,
-      .inverse_ntt = NttLaunchers<A>::Inverse,
-      .binary = EntryLaunchers<A>::Binary,
-      .negate = EntryLaunchers<A>::Negate,
-      .multiply_add = EntryLaunchers<A>::MultiplyAdd,
-      .multiply_scalars = EntryLaunchers<A>::MultiplyScalars,
-      .tensor_product = EntryLaunchers<A>::TensorProduct,
-      .automorphism_ntt = AutomorphismLaunchers<A>::Ntt,
-      .automorphism_coefficient = AutomorphismLaunchers<A>::Coefficient,
-      .convert_basis = BasisConversionLaunchers<A>::Convert,
-      .subtract_scale = EntryLaunchers<A>::SubtractScale,
-      .key_inner_product = KeyInnerProductLaunchers<A>::Run,
-      .copy = EntryLaunchers<A>::Copy,
-      .lift_signed = EntryLaunchers<A>::LiftSigned,
+      .forward_ntt = NttLaunchers<Choice>::Forward,
+      .inverse_ntt = NttLaunchers<Choice>::Inverse,
+      .binary = EntryLaunchers<Choice>::Binary,
+      .negate = EntryLaunchers<Choice>::Negate,
+      .multiply_add = EntryLaunchers<Choice>::MultiplyAdd,
+      .multiply_scalars = EntryLaunchers<Choice>::MultiplyScalars,
+      .tensor_product = EntryLaunchers<Choice>::TensorProduct,
+      .automorphism_ntt = AutomorphismLaunchers<Choice>::Ntt,
+      .automorphism_coefficient = AutomorphismLaunchers<Choice>::Coefficient,
+      .convert_basis = BasisConversionLaunchers<Choice>::Convert,
+      .subtract_scale = EntryLaunchers<Choice>::SubtractScale,
+      .key_inner_product = KeyInnerProductLaunchers<Choice>::Run,
+      .copy = EntryLaunchers<Choice>::Copy,
+      .lift_signed = EntryLaunchers<Choice>::LiftSigned,
       .fused = nullptr,
   };
 }
@@ -32,8 +33,10 @@ constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
 }  // namespace
 
 constinit const KernelTable kIntegerLaunchers =
-    MakeTable<math::IntegerArithmetic>("host/integer", Arithmetic::kInteger);
+    MakeTable<ScalarChoice<math::IntegerArithmetic>>("host/integer", Arithmetic::kInteger);
 constinit const KernelTable kFmaLaunchers =
-    MakeTable<math::FmaArithmetic>("host/fma", Arithmetic::kFma);
+    MakeTable<ScalarChoice<math::FmaArithmetic>>("host/fma", Arithmetic::kFma);
+constinit const KernelTable kMixedLaunchers =
+    MakeTable<MixedChoice>("host/mixed", Arithmetic::kMixed);
 
 }  // namespace cipherd::kernels::host

@@ -1,6 +1,6 @@
-// Launchers of the CPU device, for one arithmetic. They take arguments that the front
-// (kernel_table.cc) has checked; what each does is said in kernel_table.h. Defined in the .cc files
-// of this folder, which instantiate them for every arithmetic in use.
+// Launchers of the CPU device, for one choice of loops (limb_kernel_choice.h). They take arguments
+// that the front (kernel_table.cc) has checked; what each does is said in kernel_table.h. Defined
+// in the .cc files of this folder, which instantiate them for every choice in use.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cipherd::kernels::host {
 using ring::RingTables;
 using runtime::Stream;
 
-template <class A>
+template <class Choice>
 struct NttLaunchers {
   static absl::Status Forward(const RingTables&, const LimbPrimes&, ConstPolyView in, PolyView out,
                               Stream&);
@@ -20,7 +20,7 @@ struct NttLaunchers {
                               Stream&);
 };
 
-template <class A>
+template <class Choice>
 struct EntryLaunchers {
   static absl::Status Binary(const RingTables&, const LimbPrimes&, BinaryOp, ConstPolyView a,
                              ConstPolyView b, PolyView out, Stream&);
@@ -40,7 +40,7 @@ struct EntryLaunchers {
                                  int64_t in_outer_stride, PolyView out, Stream&);
 };
 
-template <class A>
+template <class Choice>
 struct AutomorphismLaunchers {
   static absl::Status Ntt(const RingTables&, const LimbPrimes&, uint32_t galois_element,
                           ConstPolyView a, PolyView out, Stream&);
@@ -48,22 +48,23 @@ struct AutomorphismLaunchers {
                                   ConstPolyView a, PolyView out, Stream&);
 };
 
-template <class A>
+template <class Choice>
 struct BasisConversionLaunchers {
   static absl::Status Convert(const RingTables&, const ring::BasisConversionTables&,
                               ConstPolyView in, PolyView out, Stream&);
 };
 
-template <class A>
+template <class Choice>
 struct KeyInnerProductLaunchers {
   static absl::Status Run(const RingTables&, const LimbPrimes&, int digit_count,
                           uint32_t galois_element, ConstPolyView digits, const KeySlot&,
                           PolyView out, Stream&);
 };
 
-// All of them, with math::IntegerArithmetic, and with math::FmaArithmetic, which takes rings whose
-// primes are all below 2^50 (RingTables::all_fma).
+// All of them, with math::IntegerArithmetic; with math::FmaArithmetic, which takes rings whose
+// primes are all below 2^50 (RingTables::all_fma); and with the fastest loops for each limb.
 extern const KernelTable kIntegerLaunchers;
 extern const KernelTable kFmaLaunchers;
+extern const KernelTable kMixedLaunchers;
 
 }  // namespace cipherd::kernels::host

@@ -1,12 +1,8 @@
-// The inner loops of the host's kernels over one limb, vectorised for the processor that runs them.
+// The inner loops of the host's kernels over one limb, and the sets of them that there are.
 //
-//   if (const LimbKernels* vectors = LimbKernelsFor(prime.q, log_n)) {
-//     vectors->forward_ntt(prime, log_n, in, out);
-//   }
-//
-// They compute on doubles with fused multiply-add (fma_vectors-inl.h has the error bounds), which
-// is exact for primes below 2^50, and give the words of the integer loops bit for bit. All words
-// are canonical residues in [0, q); the loops run on the calling thread and keep nothing.
+// Launchers (launchers.h) find the limbs of their operands and run these on them; the mathematics
+// is that of the bodies (<op>_body.h). Every set gives the same words. All words are canonical
+// residues in [0, q) unless stated; loops run on the calling thread and keep nothing.
 #pragma once
 
 #include <array>
@@ -16,11 +12,6 @@
 #include "core/ring/ring_tables.h"
 
 namespace cipherd::kernels::host {
-
-// Primes at or above this take the integer loops.
-inline constexpr uint64_t kVectorPrimeLimit = uint64_t{1} << 50;
-// So do rings below this.
-inline constexpr int kMinVectorLogN = 8;
 
 // Where one limb of one batch item of a key inner product lies.
 struct KeyProductOperands {
@@ -47,42 +38,56 @@ struct TensorProductOperands {
   uint64_t* out2;
 };
 
-// `n` counts words and is a multiple of 256; q < kVectorPrimeLimit. `out` may be an input, but for
-// the key inner product and the basis conversion.
+// `n` counts words. `out` may be an input, but for the key inner product, the basis conversion and
+// the automorphism.
 struct LimbKernels {
-  // "avx2", "avx512".
+  using Prime = ring::PrimeConstants;
+
+  // "integer", "fma", "avx2", "avx512".
   const char* name;
 
-  void (*forward_ntt)(const ring::PrimeConstants& prime, int log_n, const uint64_t* in,
-                      uint64_t* out);
-  void (*inverse_ntt)(const ring::PrimeConstants& prime, int log_n, const uint64_t* in,
-                      uint64_t* out);
+  void (*forward_ntt)(const Prime& prime, int log_n, const uint64_t* in, uint64_t* out);
+  void (*inverse_ntt)(const Prime& prime, int log_n, const uint64_t* in, uint64_t* out);
 
-  void (*add)(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out);
-  void (*subtract)(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out);
-  void (*multiply)(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out);
+  void (*add)(const Prime& prime, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out);
+  void (*subtract)(const Prime& prime, int64_t n, const uint64_t* a, const uint64_t* b,
+                   uint64_t* out);
+  void (*multiply)(const Prime& prime, int64_t n, const uint64_t* a, const uint64_t* b,
+                   uint64_t* out);
+  void (*negate)(const Prime& prime, int64_t n, const uint64_t* a, uint64_t* out);
   // sum += a · b.
-  void (*multiply_add)(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* sum);
-  // out = a · scalar, scalar canonical.
-  void (*multiply_scalar)(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* a, uint64_t* out);
-  // out = (a - b) · scalar.
-  void (*subtract_scale)(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* a,
-                         const uint64_t* b, uint64_t* out);
-  void (*tensor_product)(uint64_t q, int64_t n, const TensorProductOperands& operands);
-  void (*key_inner_product)(uint64_t q, int64_t n, const KeyProductOperands& operands);
+  void (*multiply_add)(const Prime& prime, int64_t n, const uint64_t* a, const uint64_t* b,
+                       uint64_t* sum);
+  // out = a · scalar, and out = (a - b) · scalar, with scalar's Shoup quotient.
+  void (*multiply_scalar)(const Prime& prime, int64_t n, uint64_t scalar, uint64_t shoup,
+                          const uint64_t* a, uint64_t* out);
+  void (*subtract_scale)(const Prime& prime, int64_t n, uint64_t scalar, uint64_t shoup,
+                         const uint64_t* a, const uint64_t* b, uint64_t* out);
+  void (*tensor_product)(const Prime& prime, int64_t n, const TensorProductOperands& operands);
+  void (*key_inner_product)(const Prime& prime, int64_t n, const KeyProductOperands& operands);
+  // Any signed coefficients.
+  void (*lift_signed)(const Prime& prime, int64_t n, const int64_t* in, uint64_t* out);
+  // Coefficient domain; galois_inverse is the inverse of the Galois element modulo 2N.
+  void (*automorphism_coefficient)(const Prime& prime, int log_n, uint32_t galois_inverse,
+                                   const uint64_t* a, uint64_t* out);
 
-  // One polynomial: limb i of `in` and `out` begins at i · n. Every source prime is below
-  // kVectorPrimeLimit; target primes need not be.
+  // Coefficients `begin` to `end` of one polynomial, multiples of kConversionGrain or all N: limb i
+  // of `in` and `out` begins at i · N. The source primes are the set's; any target primes.
   void (*convert_basis)(const ring::RingTables& ring, const ring::BasisConversionTables& tables,
-                        const uint64_t* in, uint64_t* out);
+                        int64_t begin, int64_t end, const uint64_t* in, uint64_t* out);
 };
 
-// The fastest loops that this processor has, or null where it has no fused multiply-add on vectors.
-const LimbKernels* FindLimbKernels();
+// Coefficients of a basis conversion that are not split further.
+inline constexpr int64_t kConversionGrain = 256;
 
-// Those for a prime and a ring; null where the integer loops have to do.
-inline const LimbKernels* LimbKernelsFor(uint64_t q, int log_n) {
-  return q < kVectorPrimeLimit && log_n >= kMinVectorLogN ? FindLimbKernels() : nullptr;
-}
+// One word after the other, with arithmetic A: math::IntegerArithmetic, which takes any prime, or
+// math::FmaArithmetic, for primes below 2^50.
+template <class A>
+const LimbKernels& ScalarLimbKernels();
+
+// On vectors of doubles with fused multiply-add, for primes below 2^ring::kFmaPrimeBits and rings
+// of at least 2^kMinVectorLogN: the fastest set that this processor has, or null.
+inline constexpr int kMinVectorLogN = 8;
+const LimbKernels* FindVectorLimbKernels();
 
 }  // namespace cipherd::kernels::host

@@ -1,11 +1,11 @@
 // Entry by entry operations on one limb, the inner product with a key, and basis conversion, on
 // vectors. The mathematics is that of entry_body.h, key_inner_product_body.h and
 // basis_conversion_body.h; ranges are those of fma_vectors-inl.h, as multiples of q.
-#if defined(CIPHERD_KERNELS_HOST_LIMB_ENTRIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef CIPHERD_KERNELS_HOST_LIMB_ENTRIES_INL_H_
-#undef CIPHERD_KERNELS_HOST_LIMB_ENTRIES_INL_H_
+#if defined(CIPHERD_KERNELS_HOST_VECTOR_ENTRIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CIPHERD_KERNELS_HOST_VECTOR_ENTRIES_INL_H_
+#undef CIPHERD_KERNELS_HOST_VECTOR_ENTRIES_INL_H_
 #else
-#define CIPHERD_KERNELS_HOST_LIMB_ENTRIES_INL_H_
+#define CIPHERD_KERNELS_HOST_VECTOR_ENTRIES_INL_H_
 #endif
 
 #include <cstdint>
@@ -29,31 +29,44 @@ inline int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(Full())); }
 
 // out = op(a, b), residues in [0, q) in and |.| < q out.
 template <class Op>
-HWY_INLINE void ForEachPair(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b,
-                            uint64_t* out, const Op& op) {
-  const auto m = Vectors::MakeModulus(ScalarModulus(q));
+HWY_INLINE void ForEachPair(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a,
+                            const uint64_t* b, uint64_t* out, const Op& op) {
+  const auto m = Vectors::MakeModulus(ScalarModulus(prime.q));
   for (int64_t i = 0; i < n; i += LaneCount()) {
     const auto result = op(Vectors::LoadWords(a + i), Vectors::LoadWords(b + i), m);
     Vectors::StoreWords(Vectors::AddIfNegative(result, m), out + i);
   }
 }
 
-void AddLimb(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out) {
-  ForEachPair(q, n, a, b, out,
+void AddLimb(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a, const uint64_t* b,
+             uint64_t* out) {
+  ForEachPair(prime, n, a, b, out,
               [](auto x, auto y, const auto& m) HWY_ATTR { return hn::Sub(hn::Add(x, y), m.q); });
 }
 
-void SubtractLimb(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out) {
-  ForEachPair(q, n, a, b, out, [](auto x, auto y, const auto&) HWY_ATTR { return hn::Sub(x, y); });
+void SubtractLimb(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a,
+                  const uint64_t* b, uint64_t* out) {
+  ForEachPair(prime, n, a, b, out,
+              [](auto x, auto y, const auto&) HWY_ATTR { return hn::Sub(x, y); });
 }
 
-void MultiplyLimb(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* out) {
-  ForEachPair(q, n, a, b, out,
+void MultiplyLimb(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a,
+                  const uint64_t* b, uint64_t* out) {
+  ForEachPair(prime, n, a, b, out,
               [](auto x, auto y, const auto& m) HWY_ATTR { return Vectors::Multiply(x, y, m); });
 }
 
-void MultiplyAddLimb(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b, uint64_t* sum) {
-  const auto m = Vectors::MakeModulus(ScalarModulus(q));
+void NegateLimb(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a, uint64_t* out) {
+  const auto m = Vectors::MakeModulus(ScalarModulus(prime.q));
+  for (int64_t i = 0; i < n; i += LaneCount()) {
+    const auto negative = hn::Sub(hn::Zero(Full()), Vectors::LoadWords(a + i));
+    Vectors::StoreWords(Vectors::AddIfNegative(negative, m), out + i);
+  }
+}
+
+void MultiplyAddLimb(const ring::PrimeConstants& prime, int64_t n, const uint64_t* a,
+                     const uint64_t* b, uint64_t* sum) {
+  const auto m = Vectors::MakeModulus(ScalarModulus(prime.q));
   for (int64_t i = 0; i < n; i += LaneCount()) {
     const auto product = Vectors::Multiply(Vectors::LoadWords(a + i), Vectors::LoadWords(b + i), m);
     const auto result = hn::Add(product, Vectors::LoadWords(sum + i));
@@ -61,8 +74,9 @@ void MultiplyAddLimb(uint64_t q, int64_t n, const uint64_t* a, const uint64_t* b
   }
 }
 
-void MultiplyScalarLimb(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* a, uint64_t* out) {
-  const ScalarModulus modulus(q);
+void MultiplyScalarLimb(const ring::PrimeConstants& prime, int64_t n, uint64_t scalar,
+                        uint64_t /*shoup*/, const uint64_t* a, uint64_t* out) {
+  const ScalarModulus modulus(prime.q);
   const auto m = Vectors::MakeModulus(modulus);
   const auto f = Vectors::MakeFactor(scalar, modulus);
   for (int64_t i = 0; i < n; i += LaneCount()) {
@@ -71,9 +85,9 @@ void MultiplyScalarLimb(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* 
   }
 }
 
-void SubtractScaleLimb(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* a, const uint64_t* b,
-                       uint64_t* out) {
-  const ScalarModulus modulus(q);
+void SubtractScaleLimb(const ring::PrimeConstants& prime, int64_t n, uint64_t scalar,
+                       uint64_t /*shoup*/, const uint64_t* a, const uint64_t* b, uint64_t* out) {
+  const ScalarModulus modulus(prime.q);
   const auto m = Vectors::MakeModulus(modulus);
   const auto f = Vectors::MakeFactor(scalar, modulus);
   for (int64_t i = 0; i < n; i += LaneCount()) {
@@ -83,8 +97,9 @@ void SubtractScaleLimb(uint64_t q, int64_t n, uint64_t scalar, const uint64_t* a
   }
 }
 
-void TensorProductLimb(uint64_t q, int64_t n, const TensorProductOperands& operands) {
-  const auto m = Vectors::MakeModulus(ScalarModulus(q));
+void TensorProductLimb(const ring::PrimeConstants& prime, int64_t n,
+                       const TensorProductOperands& operands) {
+  const auto m = Vectors::MakeModulus(ScalarModulus(prime.q));
   for (int64_t i = 0; i < n; i += LaneCount()) {
     const auto a0 = Vectors::LoadWords(operands.a0 + i);
     const auto a1 = Vectors::LoadWords(operands.a1 + i);
@@ -103,8 +118,9 @@ inline constexpr int64_t kProductTile = 64;
 // A product is at most 0.875, and a reduced sum 0.5: three products fit 4 beside it.
 inline constexpr int kLazyProducts = 3;
 
-void KeyInnerProductLimb(uint64_t q, int64_t n, const KeyProductOperands& operands) {
-  const auto m = Vectors::MakeModulus(ScalarModulus(q));
+void KeyInnerProductLimb(const ring::PrimeConstants& prime, int64_t n,
+                         const KeyProductOperands& operands) {
+  const auto m = Vectors::MakeModulus(ScalarModulus(prime.q));
   const int64_t lanes = LaneCount();
   HWY_ALIGN uint64_t gathered[kProductTile];
   HWY_ALIGN double sums[2][kProductTile];
@@ -154,8 +170,10 @@ void KeyInnerProductLimb(uint64_t q, int64_t n, const KeyProductOperands& operan
   }
 }
 
-// Coefficients that are converted side by side: the digits of 64 primes are 32 KiB.
+// Coefficients that are converted side by side, so that their digits stay in the first-level cache
+// while every target reads them: those of 64 primes are 32 KiB.
 inline constexpr int64_t kConversionTile = 64;
+static_assert(kConversionGrain % kConversionTile == 0);
 
 // The digits y_i of a tile, in [0, q_i), and how often Q goes into what they stand for.
 struct ConversionTile {
@@ -189,7 +207,7 @@ inline void MakeConversionTile(const ring::RingTables& ring,
   }
 }
 
-// Target prime j, below kVectorPrimeLimit. A digit need not be below the target, but is below 2^50:
+// Target prime j, below 2^50. A digit need not be below the target, but is below 2^50:
 // its product is at most 0.875 as in (1).
 inline void ConvertToTarget(const ring::BasisConversionTables& tables, int j, uint64_t q,
                             const ConversionTile& tile, uint64_t* out) {
@@ -211,26 +229,25 @@ inline void ConvertToTarget(const ring::BasisConversionTables& tables, int j, ui
   }
 }
 
-void ConvertBasisOfPolynomial(const ring::RingTables& ring,
-                              const ring::BasisConversionTables& tables, const uint64_t* in,
-                              uint64_t* out) {
+void ConvertBasisOfLimbs(const ring::RingTables& ring, const ring::BasisConversionTables& tables,
+                         int64_t begin, int64_t end, const uint64_t* in, uint64_t* out) {
   using Integer = math::IntegerArithmetic;
   const int64_t n = int64_t{1} << ring.log_n;
   ConversionTile tile;
-  for (int64_t begin = 0; begin < n; begin += kConversionTile) {
-    MakeConversionTile(ring, tables, in + begin, n, tile);
+  for (int64_t at = begin; at < end; at += kConversionTile) {
+    MakeConversionTile(ring, tables, in + at, n, tile);
     for (int j = 0; j < tables.target_count; ++j) {
       const ring::PrimeConstants& prime = ring.primes[tables.target_primes[j]];
-      uint64_t* to = out + j * n + begin;
-      if (prime.q < kVectorPrimeLimit) {
+      uint64_t* to = out + j * n + at;
+      if (prime.q >> ring::kFmaPrimeBits == 0) {
         ConvertToTarget(tables, j, prime.q, tile, to);
         continue;
       }
       const auto m = ArithmeticTables<Integer>::Modulus(prime);
       for (int64_t k = 0; k < kConversionTile; ++k) {
-        to[k] = ConversionTarget<Integer>(
+        to[k] = Integer::ToWord(ConversionTarget<Integer>(
             [&](int i) { return static_cast<uint64_t>(tile.digits[i][k]); },
-            static_cast<uint64_t>(tile.overflow[k]), tables, j, m);
+            static_cast<uint64_t>(tile.overflow[k]), tables, j, m));
       }
     }
   }

@@ -1,6 +1,6 @@
-// The transforms of one limb on vectors, in the passes of host/ntt.cc: two levels at a time down to
-// blocks that fit half of a first-level cache, then each block to its end. Where log2 N is odd, one
-// more level stands at the root.
+// The transforms of one limb on vectors, in the passes of host/scalar_ntt.h: two levels at a time
+// down to blocks that fit half of a first-level cache, then each block to its end. Where log2 N is
+// odd, one more level stands at the root.
 //
 // Ranges, as multiples of q (fma_vectors-inl.h, with rounding terms of 2^-50 left out):
 //   forward  words are in [0, 1). A pass takes |x| <= 3.88 in: the operands that are added are
@@ -14,11 +14,11 @@
 //
 // Nodes of four levels, 16 words in four rows of four, stay in registers: two levels work across
 // rows, then, rows and columns exchanged, two within.
-#if defined(CIPHERD_KERNELS_HOST_LIMB_NTT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef CIPHERD_KERNELS_HOST_LIMB_NTT_INL_H_
-#undef CIPHERD_KERNELS_HOST_LIMB_NTT_INL_H_
+#if defined(CIPHERD_KERNELS_HOST_VECTOR_NTT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CIPHERD_KERNELS_HOST_VECTOR_NTT_INL_H_
+#undef CIPHERD_KERNELS_HOST_VECTOR_NTT_INL_H_
 #else
-#define CIPHERD_KERNELS_HOST_LIMB_NTT_INL_H_
+#define CIPHERD_KERNELS_HOST_VECTOR_NTT_INL_H_
 #endif
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace cipherd::kernels::host::HWY_NAMESPACE {
 
-class LimbTransform {
+class VectorTransform {
   using D = hn::ScalableTag<double>;
   using DU = hn::RebindToUnsigned<D>;
   using A = FmaVectors<D>;
@@ -40,7 +40,7 @@ class LimbTransform {
   using Factor = A::Factor;
 
  public:
-  explicit LimbTransform(const ring::PrimeConstants& prime) : prime_(prime), modulus_(prime.q) {}
+  explicit VectorTransform(const ring::PrimeConstants& prime) : prime_(prime), modulus_(prime.q) {}
 
   // Require levels >= kMinVectorLogN; `in` may be `out`.
   void ForwardTree(int levels, const uint64_t* in, uint64_t* out) const {
