@@ -74,6 +74,8 @@ void ThreadTeam::RunMember() {
     mu_.Await(absl::Condition(this, &ThreadTeam::HasWorkOrQuits));
     if (quits_) return;
     Loop* const loop = FindWork();
+    // Its last index may have been taken since the condition held: that needs no lock.
+    if (loop == nullptr) continue;
     ++loop->members;
     ++working_;
     mu_.Unlock();
