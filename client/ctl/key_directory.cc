@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/files/atomic_file.h"
 #include "client/files/program_file.h"
 #include "client/files/secret_key_file.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status_macros.h"
 
 namespace cipherd::client {
@@ -38,10 +38,11 @@ absl::StatusOr<secret::SecretKey> KeyDirectory::ReadSecretKey(const ProgramDescr
 
 absl::Status KeyDirectory::WriteKeySetId(const std::string& key_set_id) const {
   const std::string line = key_set_id + "\n";
-  CIPHERD_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(key_set_id_path(), 0644));
+  CIPHERD_ASSIGN_OR_RETURN(base::AtomicFile file,
+                           base::AtomicFile::Create(key_set_id_path(), 0644));
   CIPHERD_RETURN_IF_ERROR(
       file.Write(std::span(reinterpret_cast<const uint8_t*>(line.data()), line.size())));
-  return std::move(file).Commit(AtomicFile::Existing::kReplace);
+  return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
 absl::StatusOr<std::string> KeyDirectory::ReadKeySetId() const {

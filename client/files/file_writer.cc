@@ -18,7 +18,7 @@ std::span<const uint8_t> AsBytes(const std::string& text) {
 
 absl::StatusOr<FileWriter> FileWriter::Create(std::string path, mode_t mode,
                                               const files::FileHeader& header) {
-  CIPHERD_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(std::move(path), mode));
+  CIPHERD_ASSIGN_OR_RETURN(base::AtomicFile file, base::AtomicFile::Create(std::move(path), mode));
   FileWriter writer(std::move(file));
   CIPHERD_RETURN_IF_ERROR(writer.WriteBytes(kFileMagic));
   CIPHERD_RETURN_IF_ERROR(writer.WriteMessage(header));
@@ -52,7 +52,7 @@ absl::Status FileWriter::WritePayload(codec::PayloadSource payload) {
   return absl::OkStatus();
 }
 
-absl::Status FileWriter::Commit(AtomicFile::Existing existing) && {
+absl::Status FileWriter::Commit(base::AtomicFile::Existing existing) && {
   const base::Sha256Digest digest = hash_.Finish();
   CIPHERD_RETURN_IF_ERROR(file_.Write(digest));
   return std::move(file_).Commit(existing);

@@ -2,7 +2,7 @@
 //
 //   ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
 //   RETURN_IF_ERROR(file.WriteBytes(payload));
-//   RETURN_IF_ERROR(std::move(file).Commit(AtomicFile::Existing::kReplace));
+//   RETURN_IF_ERROR(std::move(file).Commit(base::AtomicFile::Existing::kReplace));
 //
 // Move-only; nothing appears under the name before Commit. Used by one thread.
 #pragma once
@@ -16,8 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/files/atomic_file.h"
 #include "client/files/files.pb.h"
+#include "core/base/atomic_file.h"
 #include "core/base/sha256.h"
 #include "proto/codec/payload_source.h"
 
@@ -37,12 +37,12 @@ class FileWriter {
   absl::Status WriteMessage(const google::protobuf::MessageLite& message);
   absl::Status WritePayload(codec::PayloadSource payload);
 
-  absl::Status Commit(AtomicFile::Existing existing) &&;
+  absl::Status Commit(base::AtomicFile::Existing existing) &&;
 
  private:
-  explicit FileWriter(AtomicFile file) : file_(std::move(file)) {}
+  explicit FileWriter(base::AtomicFile file) : file_(std::move(file)) {}
 
-  AtomicFile file_;
+  base::AtomicFile file_;
   base::Sha256 hash_;
 };
 

@@ -30,7 +30,7 @@ absl::Status KeySetFileWriter::Add(const value::ExactValue& key) {
 }
 
 absl::Status KeySetFileWriter::Commit() && {
-  return std::move(file_).Commit(AtomicFile::Existing::kReplace);
+  return std::move(file_).Commit(base::AtomicFile::Existing::kReplace);
 }
 
 absl::StatusOr<KeySetFileReader> KeySetFileReader::Open(const std::string& path,

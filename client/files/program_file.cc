@@ -12,7 +12,7 @@ absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramRespo
   files::FileHeader header;
   *header.mutable_program() = program;
   CIPHERD_ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
-  return std::move(file).Commit(AtomicFile::Existing::kReplace);
+  return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
 absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy) {

@@ -45,7 +45,7 @@ absl::Status WriteSecretKeyFile(const std::string& path, const secret::SecretKey
   const std::span<const int8_t> coefficients = secret_key.coefficients();
   CIPHERD_RETURN_IF_ERROR(file.WriteBytes(
       std::span(reinterpret_cast<const uint8_t*>(coefficients.data()), coefficients.size())));
-  return std::move(file).Commit(AtomicFile::Existing::kKeep);
+  return std::move(file).Commit(base::AtomicFile::Existing::kKeep);
 }
 
 absl::StatusOr<secret::SecretKey> ReadSecretKeyFile(const std::string& path,

@@ -20,7 +20,7 @@ absl::Status WriteValuesFile(const std::string& path, const EncryptedValues& val
       codec::EncodeTree(values.tree, "values", header.mutable_values()->mutable_tree()));
   CIPHERD_ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
   CIPHERD_RETURN_IF_ERROR(file.WritePayload(std::move(payload)));
-  return std::move(file).Commit(AtomicFile::Existing::kReplace);
+  return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
 absl::StatusOr<EncryptedValues> ReadValuesFile(const std::string& path,

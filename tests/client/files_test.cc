@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "client/files/atomic_file.h"
 #include "client/files/file_reader.h"
 #include "client/files/file_writer.h"
 #include "client/files/secret_key_file.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/context.h"
 #include "core/secret/random.h"
@@ -74,7 +74,7 @@ std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text
 
 TEST_F(FilesTest, NothingAppearsBeforeCommitAndNothingStaysWithoutIt) {
   {
-    ASSERT_OK_AND_ASSIGN(AtomicFile file, AtomicFile::Create(Path("a"), 0644));
+    ASSERT_OK_AND_ASSIGN(base::AtomicFile file, base::AtomicFile::Create(Path("a"), 0644));
     ASSERT_OK(file.Write(Bytes("half")));
     EXPECT_FALSE(std::filesystem::exists(Path("a")));
   }
@@ -83,15 +83,15 @@ TEST_F(FilesTest, NothingAppearsBeforeCommitAndNothingStaysWithoutIt) {
 
 TEST_F(FilesTest, CommitReplacesOrKeepsAsAsked) {
   for (const char* text : {"first", "second"}) {
-    ASSERT_OK_AND_ASSIGN(AtomicFile file, AtomicFile::Create(Path("a"), 0644));
+    ASSERT_OK_AND_ASSIGN(base::AtomicFile file, base::AtomicFile::Create(Path("a"), 0644));
     ASSERT_OK(file.Write(Bytes(text)));
-    ASSERT_OK(std::move(file).Commit(AtomicFile::Existing::kReplace));
+    ASSERT_OK(std::move(file).Commit(base::AtomicFile::Existing::kReplace));
     EXPECT_EQ(Content(Path("a")), text);
   }
   {
-    ASSERT_OK_AND_ASSIGN(AtomicFile file, AtomicFile::Create(Path("a"), 0644));
+    ASSERT_OK_AND_ASSIGN(base::AtomicFile file, base::AtomicFile::Create(Path("a"), 0644));
     ASSERT_OK(file.Write(Bytes("third")));
-    EXPECT_THAT(std::move(file).Commit(AtomicFile::Existing::kKeep),
+    EXPECT_THAT(std::move(file).Commit(base::AtomicFile::Existing::kKeep),
                 StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(Path("a"))));
   }
   EXPECT_EQ(Content(Path("a")), "second");
@@ -100,17 +100,17 @@ TEST_F(FilesTest, CommitReplacesOrKeepsAsAsked) {
 
 TEST_F(FilesTest, ModeIsThatAskedForWhateverTheUmask) {
   const mode_t previous = umask(0);
-  ASSERT_OK_AND_ASSIGN(AtomicFile loose, AtomicFile::Create(Path("secret"), 0600));
+  ASSERT_OK_AND_ASSIGN(base::AtomicFile loose, base::AtomicFile::Create(Path("secret"), 0600));
   umask(0777);
-  ASSERT_OK_AND_ASSIGN(AtomicFile tight, AtomicFile::Create(Path("public"), 0644));
+  ASSERT_OK_AND_ASSIGN(base::AtomicFile tight, base::AtomicFile::Create(Path("public"), 0644));
   umask(previous);
   for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
     const std::string path = entry.path().string();
     EXPECT_EQ(ModeOf(path), path.find("secret") != std::string::npos ? 0600 : 0644)
         << "the unfinished file " << path;
   }
-  ASSERT_OK(std::move(loose).Commit(AtomicFile::Existing::kReplace));
-  ASSERT_OK(std::move(tight).Commit(AtomicFile::Existing::kReplace));
+  ASSERT_OK(std::move(loose).Commit(base::AtomicFile::Existing::kReplace));
+  ASSERT_OK(std::move(tight).Commit(base::AtomicFile::Existing::kReplace));
   EXPECT_EQ(ModeOf(Path("secret")), 0600);
   EXPECT_EQ(ModeOf(Path("public")), 0644);
 }
@@ -122,7 +122,7 @@ class PayloadFileTest : public FilesTest {
     header.mutable_values()->set_program("p");
     ASSERT_OK_AND_ASSIGN(FileWriter file, FileWriter::Create(Path("v"), 0644, header));
     ASSERT_OK(file.WriteBytes(Bytes("payload")));
-    ASSERT_OK(std::move(file).Commit(AtomicFile::Existing::kReplace));
+    ASSERT_OK(std::move(file).Commit(base::AtomicFile::Existing::kReplace));
   }
   absl::Status ReadExample() {
     CIPHERD_ASSIGN_OR_RETURN(FileReader file,

@@ -1,4 +1,4 @@
-#include "client/files/atomic_file.h"
+#include "core/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace cipherd::client {
+namespace cipherd::base {
 namespace {
 
 absl::Status ErrnoStatus(const char* what, const std::string& path) {
@@ -65,7 +65,7 @@ void AtomicFile::Discard() {
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(std::string path, mode_t mode) {
   std::random_device random;
-  const std::string temporary_path = absl::StrFormat("%s.%08x.tmp", path, random());
+  const std::string temporary_path = absl::StrFormat("%s.%08x%s", path, random(), kTemporarySuffix);
   const int fd =
       open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (fd < 0) return ErrnoStatus("cannot create", temporary_path);
@@ -95,4 +95,4 @@ absl::Status AtomicFile::Commit(Existing existing) && {
   return SyncDirectory(DirectoryOf(path_));
 }
 
-}  // namespace cipherd::client
+}  // namespace cipherd::base

@@ -18,10 +18,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace cipherd::client {
+namespace cipherd::base {
 
 class AtomicFile {
  public:
+  // How the name of a file that was not committed ends, whatever ended the process.
+  static constexpr char kTemporarySuffix[] = ".tmp";
+
   // What happens to a file that has the name already.
   enum class Existing : uint8_t { kReplace, kKeep };
 
@@ -45,4 +48,4 @@ class AtomicFile {
   int fd_ = -1;
 };
 
-}  // namespace cipherd::client
+}  // namespace cipherd::base
