@@ -1,44 +1,14 @@
 #include "proto/codec/key_set_id.h"
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 #include "proto/codec/enum_codec.h"
 #include "proto/codec/mismatch.h"
 #include "proto/codec/value_admission.h"
 
 namespace cipherd::codec {
-namespace {
 
-constexpr char kDomainTag[] = "cipherd key set v1";  // hashed with its final zero byte
-
-void HashLittleEndian(base::Sha256& hash, uint64_t word, int byte_count) {
-  uint8_t bytes[8];
-  for (int i = 0; i < byte_count; ++i) bytes[i] = static_cast<uint8_t>(word >> (8 * i));
-  hash.Update(bytes, static_cast<size_t>(byte_count));
-}
-
-}  // namespace
-
-KeySetIdBuilder::KeySetIdBuilder(std::string_view context_id_bytes)
-    : context_id_bytes_(context_id_bytes) {}
-
-bool KeySetIdBuilder::Add(const ckks::KeyId& id, const base::Sha256Digest& payload_digest) {
-  return digests_.emplace(id, payload_digest).second;
-}
-
-base::Sha256Digest KeySetIdBuilder::Finish() const {
-  base::Sha256 hash;
-  hash.Update(kDomainTag, sizeof(kDomainTag));
-  hash.Update(context_id_bytes_.data(), context_id_bytes_.size());
-  HashLittleEndian(hash, digests_.size(), 4);
-  for (const auto& [id, digest] : digests_) {
-    HashLittleEndian(hash, static_cast<uint64_t>(internal::ToWire(id.type)), 1);
-    HashLittleEndian(hash, static_cast<uint64_t>(id.rotation_step), 8);
-    hash.Update(digest);
-  }
-  return hash.Finish();
-}
+static_assert(ckks::KeyTypeNumber(value::ValueType::kRotationKey) ==
+              static_cast<int>(v1::VALUE_TYPE_ROTATION_KEY));
 
 absl::StatusOr<ckks::KeyId> KeyIdOf(const value::ExactValue& key, std::string_view path) {
   if (!kEvaluationKeyTypes.Contains(key.type)) {
