@@ -23,11 +23,15 @@ std::string ListOf(const std::vector<int64_t>& numbers) {
 // negative or the result exceeds 63 bits. `shape` and `strides` are of one length.
 std::optional<int64_t> ExtentBytes(DType dtype, const std::vector<int64_t>& shape,
                                    const std::vector<int64_t>& strides) {
-  uint64_t last_index = 0;
   bool has_elements = true;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0 || strides[i] < 0) return std::nullopt;
     if (shape[i] == 0) has_elements = false;
+  }
+  // Their strides lead nowhere, whatever they are.
+  if (!has_elements) return 0;
+  uint64_t last_index = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 2) continue;
     std::optional<uint64_t> span =
         CheckedMultiply(static_cast<uint64_t>(shape[i] - 1), static_cast<uint64_t>(strides[i]));
@@ -36,7 +40,6 @@ std::optional<int64_t> ExtentBytes(DType dtype, const std::vector<int64_t>& shap
     if (!next.has_value() || *next >= uint64_t{INT64_MAX}) return std::nullopt;
     last_index = *next;
   }
-  if (!has_elements) return 0;
   std::optional<uint64_t> bytes =
       CheckedMultiply(last_index + 1, static_cast<uint64_t>(ElementBytes(dtype)));
   if (!bytes.has_value() || *bytes > uint64_t{INT64_MAX}) return std::nullopt;
@@ -115,8 +118,10 @@ std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& shape) {
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
-    // A dimension of 0 leaves no element to stride over, and counts as 1.
-    if (shape[i] > 1) stride *= shape[i];
+    // A dimension of 0 leaves no element to stride over, and counts as 1. With one, the product of
+    // the others may exceed 2^63 - 1: then no stride is right, none is used, and the largest that
+    // fits stands for it.
+    if (shape[i] > 1 && __builtin_mul_overflow(stride, shape[i], &stride)) stride = INT64_MAX;
   }
   return strides;
 }

@@ -112,7 +112,8 @@ class Tensor {
   bool requires_grad_ = false;
 };
 
-// Row-major strides of a contiguous tensor.
+// Row-major strides of a contiguous tensor; saturated at 2^63 - 1, which only shapes without
+// elements reach.
 std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& shape);
 
 }  // namespace cipherd::value
