@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "cipherd/v1/evaluation.pb.h"
 
 namespace cipherd::codec {
@@ -29,6 +30,14 @@ absl::Status WithErrorDetail(absl::Status status, v1::ErrorReason reason, std::s
 
 // Nothing where there is no detail, or one that does not parse.
 std::optional<v1::ErrorDetail> GetErrorDetail(const absl::Status& status);
+
+// How long to wait before the same call is tried again, as every gRPC library reads it: the payload
+// is a serialised google.rpc.RetryInfo under its own type URL. An OK status stays as it is; a delay
+// that is not positive becomes 0, one beyond a day a day.
+inline constexpr std::string_view kRetryInfoTypeUrl = "type.googleapis.com/google.rpc.RetryInfo";
+absl::Status WithRetryInfo(absl::Status status, absl::Duration delay);
+// Nothing where there is none, or one that does not parse or is negative.
+std::optional<absl::Duration> GetRetryDelay(const absl::Status& status);
 
 // InvalidArgument "path: what" with its detail: what a peer sent is wrong.
 absl::Status Refuse(v1::ErrorReason reason, std::string_view path, std::string_view what);

@@ -37,7 +37,19 @@ absl::Status EngineOptions::Validate() const {
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("workers", workers, 1));
   CIPHERD_RETURN_IF_ERROR(DefaultServing().Validate());
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.host_budget_bytes", keys.host_budget_bytes, 1));
-  return CheckAtLeast("keys.device_budget_bytes", keys.device_budget_bytes, 1);
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.device_budget_bytes", keys.device_budget_bytes, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.tenant_budget_bytes", keys.tenant_budget_bytes, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.file_budget_bytes", keys.file_budget_bytes, 1));
+  if (keys.time_to_live <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("engine.keys.time_to_live: expected a positive time");
+  }
+  return quotas.Validate();
+}
+
+int64_t KeyOptions::max_set_bytes() const {
+  const int64_t memory_bytes =
+      std::min({host_budget_bytes, device_budget_bytes, tenant_budget_bytes});
+  return directory.empty() ? memory_bytes : std::min(memory_bytes, file_budget_bytes);
 }
 
 ServingSettings EngineOptions::DefaultServing() const {
@@ -53,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
                                                        const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
   std::unique_ptr<Engine> engine(new Engine(std::move(device), options, clock));
+  CIPHERD_RETURN_IF_ERROR(engine->OpenKeyStore());
   const bool is_cuda = engine->device_->id().kind == runtime::DeviceId::Kind::kCuda;
   Engine* const e = engine.get();
   for (int i = 0; i < options.workers; ++i) {
@@ -82,18 +95,25 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
 
 Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
                const base::Clock& clock)
-    : options_(options), clock_(clock), device_(std::move(device)) {
+    : options_(options), clock_(clock), device_(std::move(device)), quotas_(options.quotas, clock) {
   scheduler_ = std::make_unique<Scheduler>(clock);
-  // A set that the device could never hold is of no use here.
-  const int64_t max_set_bytes =
-      std::min(options.keys.host_budget_bytes, options.keys.device_budget_bytes);
-  key_store_ = std::make_unique<KeyStore>(
-      *device_,
-      KeyStore::Options{.budget_bytes = options.keys.host_budget_bytes,
-                        .max_set_bytes = max_set_bytes},
-      [this](const StoredKeySet& keys) { key_residency_->Forget(keys); });
   key_residency_ = std::make_unique<KeyResidency>(*device_, options.keys.device_budget_bytes,
                                                   [this] { scheduler_->Wake(); });
+}
+
+absl::Status Engine::OpenKeyStore() {
+  const KeyOptions& keys = options_.keys;
+  CIPHERD_ASSIGN_OR_RETURN(
+      key_store_, KeyStore::Open(
+                      *device_,
+                      {.budget_bytes = keys.host_budget_bytes,
+                       .max_set_bytes = keys.max_set_bytes(),
+                       .tenant_budget_bytes = keys.tenant_budget_bytes,
+                       .directory = keys.directory,
+                       .file_budget_bytes = keys.file_budget_bytes,
+                       .time_to_live = keys.time_to_live},
+                      [this](const KeySetInfo& set) { key_residency_->Forget(set); }, clock_));
+  return absl::OkStatus();
 }
 
 Engine::~Engine() {
@@ -118,6 +138,14 @@ absl::Status Engine::AddProgram(std::shared_ptr<const Program> program,
 absl::StatusOr<Engine::ServedPtr> Engine::Add(std::shared_ptr<const Program> program,
                                               const ServingSettings& settings) {
   CIPHERD_RETURN_IF_ERROR(settings.Validate());
+  const ProgramInfo& info = program->info();
+  if (const int64_t limit = options_.keys.max_set_bytes(); info.key_bytes > limit) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("program '", info.name, "' reads keys of ", info.key_bytes,
+                     " bytes, and a key set of ", limit,
+                     " is the largest that the budgets of host memory, device memory, files and "
+                     "tenants admit: raise the smallest of them"));
+  }
   const int places = settings.place_count(options_.workers);
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<PinnedPool> trees,
                            PinnedPool::Create(*program, places, *device_));
@@ -279,17 +307,25 @@ absl::Status Engine::Admit(Request& request, const Program* only) {
                       FailureReason::kUnavailable);
   }
   const RequestHead& head = request.head();
+  std::optional<TenantQuotas::Admission> admission;
   while (true) {
     CIPHERD_ASSIGN_OR_RETURN(ServedPtr program, FindReady(head, only));
-    KeySetRef keys = no_keys_;
-    if (program->info().keys.size() > 0 || !head.key_set_id.empty()) {
-      CIPHERD_ASSIGN_OR_RETURN(keys, key_store_->Find(head.tenant, head.key_set_id));
-      CIPHERD_RETURN_IF_ERROR(
-          CheckKeysFit(*keys, program->info().keys, program->info().context_id));
+    const ProgramInfo& info = program->info();
+    if (!admission.has_value()) {
+      CIPHERD_ASSIGN_OR_RETURN(admission,
+                               quotas_.Admit(head.tenant, info.input_bytes + info.output_bytes));
+    }
+    const bool reads_keys = info.keys.size() > 0 || !head.key_set_id.empty();
+    if (reads_keys) {
+      CIPHERD_ASSIGN_OR_RETURN(const KeySetInfoRef keys,
+                               key_store_->Find(head.tenant, head.key_set_id));
+      CIPHERD_RETURN_IF_ERROR(CheckKeysFit(*keys, info.keys, info.context_id));
     }
     std::optional<PinnedPool::Lease> trees = program->trees().TryLease();
     if (trees.has_value()) {
-      request.Grant(std::move(program), std::move(keys), *std::move(trees));
+      request.Grant(std::move(program),
+                    reads_keys ? key_store_->Acquire(head.tenant, head.key_set_id) : nullptr,
+                    *std::move(trees), *std::move(admission));
       return absl::OkStatus();
     }
     // Where another version has taken its place meanwhile, that one serves.
@@ -317,13 +353,40 @@ absl::StatusOr<Engine::ServedPtr> Engine::FindReady(const RequestHead& head,
 
 void Engine::Submit(const RequestPtr& request, Request::Continuation continuation) {
   request->set_continuation(continuation);
+  const std::shared_ptr<KeySetTicket> ticket = request->key_ticket();
+  if (ticket == nullptr) {
+    request->set_keys(no_keys_);
+    Enqueue(request, continuation);
+    return;
+  }
+  ticket->Await([this, request, continuation](const absl::StatusOr<KeySetRef>& keys) {
+    if (keys.ok()) {
+      request->set_keys(*keys);
+      Enqueue(request, continuation);
+      return;
+    }
+    request->Finish(RequestState::kReceiving, keys.status());
+    continuation(keys.status());
+  });
+  // Who cancelled before the ticket was there has not told it.
+  if (ticket->is_resolved()) return;
+  if (const absl::Status alive = request->CheckAlive(); !alive.ok()) ticket->Abandon(alive);
+}
+
+void Engine::Enqueue(const RequestPtr& request, const Request::Continuation& continuation) {
   const absl::Status status = scheduler_->Enqueue(request);
   if (status.ok()) return;
   request->Finish(RequestState::kReceiving, status);
   continuation(status);
 }
 
-void Engine::Cancel(const RequestPtr& request) { scheduler_->Cancel(request); }
+void Engine::Cancel(const RequestPtr& request) {
+  scheduler_->Cancel(request);
+  // One that waits for its keys waits no longer.
+  if (const auto ticket = request->key_ticket(); ticket != nullptr && !ticket->is_resolved()) {
+    ticket->Abandon(request->CheckAlive());
+  }
+}
 
 bool Engine::Drain(absl::Duration timeout) {
   {
@@ -343,6 +406,8 @@ bool Engine::is_draining() const {
 
 absl::Status Engine::Stop() {
   Drain(absl::ZeroDuration());
+  // Ends what waits for keys, and finishes writing sets.
+  if (key_store_ != nullptr) key_store_->Stop();
   absl::Status status;
   for (const std::unique_ptr<Worker>& worker : workers_) status.Update(worker->Stop());
   for (const std::shared_ptr<ServedProgram>& program : programs()) {

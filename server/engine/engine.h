@@ -48,14 +48,25 @@
 #include "server/engine/request_ledger.h"
 #include "server/engine/scheduler.h"
 #include "server/engine/serving_settings.h"
+#include "server/engine/tenant_quotas.h"
 #include "server/engine/worker.h"
 
 namespace cipherd::engine {
 
+// key_store.h and key_residency.h say what each bounds.
 struct KeyOptions {
   // Of all key sets in pinned host memory, and of those resident on the device.
   int64_t host_budget_bytes = int64_t{8} << 30;
   int64_t device_budget_bytes = int64_t{4} << 30;
+  // Of one tenant's sets in all tiers.
+  int64_t tenant_budget_bytes = int64_t{1} << 62;
+  // Keeps key sets across restarts; empty: they live in memory.
+  std::string directory;
+  int64_t file_budget_bytes = int64_t{1} << 40;
+  absl::Duration time_to_live = absl::InfiniteDuration();
+
+  // The largest set that every tier and quota admits.
+  int64_t max_set_bytes() const;
 };
 
 struct EngineOptions {
@@ -69,6 +80,7 @@ struct EngineOptions {
   std::optional<CompletionMode> completion;
   // Between attempts to rebuild a worker after a fault.
   absl::Duration rebuild_pause = absl::Seconds(1);
+  TenantQuotaOptions quotas;
 
   absl::Status Validate() const;
 
@@ -77,7 +89,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // Creates the workers; no program yet. `clock` outlives the engine.
+  // Opens the key store and creates the workers; no program yet. `clock` outlives the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(std::unique_ptr<runtime::Device> device,
                                                         const EngineOptions& options,
                                                         const base::Clock& clock);
@@ -93,8 +105,8 @@ class Engine {
   }
 
   // Makes `program` known and allocates the pinned trees of its requests. InvalidArgument for a
-  // name and version that are taken, and for settings; ResourceExhausted where pinned memory does
-  // not suffice.
+  // name and version that are taken, and for settings; FailedPrecondition for keys that no tier
+  // could hold; ResourceExhausted where pinned memory does not suffice.
   absl::Status AddProgram(std::shared_ptr<const Program> program, const ServingSettings& settings)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status AddProgram(std::shared_ptr<const Program> program) {
@@ -131,13 +143,16 @@ class Engine {
   // Enters a request in the ledger, under its program's name, or "unknown" for one that is not
   // here; its deadline becomes what the program's settings make of it.
   RequestPtr Open(RequestHead head);
-  // Grants what the request needs: a ready program (else NotFound, Unavailable), the tenant's key
-  // set (NotFound; none need be named for a program that reads none) of the program's context with
-  // every key that it reads (InvalidArgument, FailedPrecondition), and pinned trees
-  // (ResourceExhausted). In kReceiving; after an error the caller finishes the request. `only`: the
-  // inputs were checked against this program, and no other version will do (Unavailable).
+  // Grants what the request needs: a ready program (else NotFound, Unavailable), room in the
+  // tenant's quotas (ResourceExhausted), the tenant's key set (NotFound; none need be named for a
+  // program that reads none) of the program's context with every key that it reads
+  // (InvalidArgument, FailedPrecondition), and pinned trees (ResourceExhausted). Keys that are on
+  // file only are on their way to host memory from here on. In kReceiving; after an error the
+  // caller finishes the request. `only`: the inputs were checked against this program, and no other
+  // version will do (Unavailable).
   absl::Status Admit(Request& request, const Program* only = nullptr);
-  // Queues an admitted request whose inputs are complete. `continuation` is called exactly once,
+  // Queues an admitted request whose inputs are complete, once its keys are in host memory; until
+  // then it stays in kReceiving. `continuation` is called exactly once,
   // maybe before this returns: with OK in kReplying, when the caller reads the outputs and finishes
   // the request; else with the status that the request ended with.
   void Submit(const RequestPtr& request, Request::Continuation continuation);
@@ -182,6 +197,8 @@ class Engine {
   absl::StatusOr<ServedPtr> FindReady(const RequestHead& head, const Program* only) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  absl::Status OpenKeyStore();
+  void Enqueue(const RequestPtr& request, const Request::Continuation& continuation);
   void OnWorkerFault(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mu_);
   void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
   bool AnyWorkerServes() const;
@@ -195,11 +212,13 @@ class Engine {
   const std::unique_ptr<runtime::Device> device_;
   std::atomic<bool> records_timelines_ = false;
   RequestLedger ledger_;
+  TenantQuotas quotas_;
   std::unique_ptr<KeyStore> key_store_;
   std::unique_ptr<KeyResidency> key_residency_;
   std::unique_ptr<Scheduler> scheduler_;
   // Stands for the keys of programs that read none.
-  const KeySetRef no_keys_ = std::make_shared<const StoredKeySet>();
+  const KeySetRef no_keys_ = std::make_shared<const StoredKeySet>(
+      StoredKeySet{.info = std::make_shared<KeySetInfo>(), .charge = {}, .keys = {}});
 
   mutable absl::Mutex mu_;
   std::vector<ServedPtr> programs_ ABSL_GUARDED_BY(mu_);

@@ -76,6 +76,7 @@ absl::StatusOr<std::shared_ptr<const InterpretedProgram>> InterpretedProgram::Cr
   info.description = spec.description;
   info.context_id = program->checked_->context->id();
   info.keys = program->checked_->keys;
+  info.key_bytes = static_cast<int64_t>(program->checked_->key_bytes());
   CIPHERD_RETURN_IF_ERROR(DescribeTrees(*program, info));
   return program;
 }

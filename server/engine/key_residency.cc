@@ -43,28 +43,33 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   // Destroyed after the lock has gone: what they hold goes back to the device's pool.
   std::vector<std::unique_ptr<Entry>> evicted;
   absl::MutexLock lock(&mu_);
-  if (const auto it = entries_.find(keys.get()); it != entries_.end()) {
+  const KeySetInfo& info = *keys->info;
+  if (const auto it = entries_.find(&info); it != entries_.end()) {
     Entry& entry = *it->second;
-    if (entry.pins++ == 0) lru_.erase(entry.lru_position);
+    if (entry.pins++ == 0) {
+      lru_.erase(entry.lru_position);
+      entry.host = keys;
+    }
     ++stats_.hits;
     return Pin(this, &entry);
   }
   int64_t evictable_bytes = 0;
-  for (const Entry* entry : lru_) evictable_bytes += entry->host->bytes;
-  if (stats_.used_bytes - evictable_bytes + keys->bytes > budget_bytes_) {
+  for (const Entry* entry : lru_) evictable_bytes += entry->info->bytes;
+  if (stats_.used_bytes - evictable_bytes + info.bytes > budget_bytes_) {
     ++stats_.refusals;
     return std::nullopt;
   }
-  while (stats_.used_bytes + keys->bytes > budget_bytes_) {
+  while (stats_.used_bytes + info.bytes > budget_bytes_) {
     evicted.push_back(Remove(lru_.front()));
     ++stats_.evictions;
   }
   auto entry = std::make_unique<Entry>();
+  entry->info = keys->info;
   entry->host = keys;
   entry->pins = 1;
-  stats_.used_bytes += keys->bytes;
+  stats_.used_bytes += info.bytes;
   Entry* const raw = entry.get();
-  entries_.emplace(keys.get(), std::move(entry));
+  entries_.emplace(&info, std::move(entry));
   return Pin(this, raw);
 }
 
@@ -87,7 +92,7 @@ absl::Status KeyResidency::EnsureLoaded(Pin& pin, runtime::Stream& stream) {
   return absl::OkStatus();
 }
 
-void KeyResidency::Forget(const StoredKeySet& keys) {
+void KeyResidency::Forget(const KeySetInfo& keys) {
   std::unique_ptr<Entry> removed;
   absl::MutexLock lock(&mu_);
   const auto it = entries_.find(&keys);
@@ -97,10 +102,12 @@ void KeyResidency::Forget(const StoredKeySet& keys) {
 void KeyResidency::Unpin(Entry* entry) {
   {
     std::unique_ptr<Entry> removed;
+    KeySetRef host;
     absl::MutexLock lock(&mu_);
     if (--entry->pins == 0) {
       entry->lru_position = lru_.insert(lru_.end(), entry);
-      if (entry->host->dropped.load()) removed = Remove(entry);
+      host = std::move(entry->host);
+      if (entry->info->dropped.load()) removed = Remove(entry);
     }
   }
   if (on_release_) on_release_();
@@ -108,8 +115,8 @@ void KeyResidency::Unpin(Entry* entry) {
 
 std::unique_ptr<KeyResidency::Entry> KeyResidency::Remove(Entry* entry) {
   lru_.erase(entry->lru_position);
-  stats_.used_bytes -= entry->host->bytes;
-  const auto it = entries_.find(entry->host.get());
+  stats_.used_bytes -= entry->info->bytes;
+  const auto it = entries_.find(entry->info.get());
   std::unique_ptr<Entry> removed = std::move(it->second);
   entries_.erase(it);
   return removed;

@@ -12,8 +12,9 @@
 // again after a pin has gone. The budget is charged before memory is allocated. A set is copied
 // once however many ask for it.
 //
-// A pin is held until the device has done all that reads the keys. A set that its tenant dropped
-// leaves with its last pin. Thread-safe; outlives its pins.
+// A pin is held until the device has done all that reads the keys; it keeps the set in host memory,
+// too, from where it is copied. A set that nobody pins is here on its own: host memory may make
+// room. A set that its tenant dropped leaves with its last pin. Thread-safe; outlives its pins.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@
 #include "core/runtime/device.h"
 #include "core/runtime/event.h"
 #include "core/runtime/stream.h"
-#include "server/engine/key_store.h"
+#include "server/engine/key_set.h"
 
 namespace cipherd::engine {
 
@@ -86,14 +87,16 @@ class KeyResidency {
   absl::Status EnsureLoaded(Pin& pin, runtime::Stream& stream);
 
   // `keys` has been dropped: leaves now, or with its last pin.
-  void Forget(const StoredKeySet& keys);
+  void Forget(const KeySetInfo& keys);
 
   Stats stats() const;
 
  private:
   struct Entry {
-    KeySetRef host;
+    KeySetInfoRef info;
     int pins = 0;  // guarded by mu_
+    // While it is pinned. Guarded by mu_; the holder of a pin may read it.
+    KeySetRef host;
     // Position in lru_ while nobody pins it. Guarded by mu_.
     std::list<Entry*>::iterator lru_position;
     // Serialises the load; taken without mu_.
@@ -111,7 +114,7 @@ class KeyResidency {
   const std::function<void()> on_release_;
 
   mutable absl::Mutex mu_;
-  std::map<const StoredKeySet*, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
+  std::map<const KeySetInfo*, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
   // Entries that nobody pins, least recently used first.
   std::list<Entry*> lru_ ABSL_GUARDED_BY(mu_);
   Stats stats_ ABSL_GUARDED_BY(mu_);

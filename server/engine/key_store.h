@@ -1,25 +1,37 @@
-// The key sets of all tenants in host memory.
+// The key sets of all tenants: which there are, those in host memory, and those on file only.
 //
 //   CIPHERD_ASSIGN_OR_RETURN(KeyUpload upload, store.Reserve(tenant, total_bytes));
-//   CIPHERD_ASSIGN_OR_RETURN(value::Tensor tensor, upload.Allocate(dtype, shape));   // a key at a
-//   time CIPHERD_ASSIGN_OR_RETURN(KeyStore::Committed stored, std::move(upload).Commit(...));
+//   CIPHERD_ASSIGN_OR_RETURN(value::Tensor tensor, upload.Allocate(shape));     // a key at a time
+//   store.Commit(std::move(upload), std::move(set), [](const auto& stored) { ... });
 //   ...
-//   CIPHERD_ASSIGN_OR_RETURN(KeySetRef keys, store.Find(tenant, id));
+//   CIPHERD_ASSIGN_OR_RETURN(KeySetInfoRef info, store.Find(tenant, id));       // what it is
+//   store.Acquire(tenant, id)->Await([](const auto& keys) { ... });             // its bytes
 //
 // A set is addressed by the hash of its content and belongs to its tenant: to anyone else it is
 // unknown, in the same words. Two tenants with equal content have a set each, so that neither
-// learns of the other. An upload charges the budget for all its bytes before the first is
-// allocated, and is invisible until Commit; dropped before, it leaves nothing.
+// learns of the other. An upload charges the budgets for all its bytes before the first is
+// allocated, and is invisible until it is committed; dropped before, it leaves nothing.
 //
-// Ownership: a KeySetRef keeps the set alive; Drop makes it unknown at once, while memory and
-// charge go back when the last reference does. Host memory is pinned by the device, which outlives
-// the store; the store outlives references and uploads. Thread-safe; an upload is used by one
-// thread at a time.
+// Tiers. Host memory holds what is in use and, within its budget, what was used last: room is made
+// by taking out sets that nobody refers to, least recently used first. With key files a set is
+// written before its upload is acknowledged, survives restarts, and is read back, once however many
+// ask for it, when a request needs it; without, a set that had to make room has become unknown, and
+// its owner uploads it again. Files have a budget and make room in the same way. A tenant's own
+// sets make room where the tenant is at its quota. A set that nobody has used for its time to live
+// becomes unknown.
+//
+// Ownership: a KeySetRef keeps the set in host memory; Drop makes it unknown at once, while memory
+// and charge go back when the last reference does. Host memory is pinned by the device, which
+// outlives the store; the store outlives references, uploads and tickets' waits.
+//
+// Threading: thread-safe. Nothing here blocks but Open, Stop and Sweep: the disk has threads of its
+// own, one that reads and one that writes, and no lock is held while they do. Continuations run on
+// them, or on the calling thread where there is nothing to wait for.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,45 +43,42 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "core/ckks/key_set.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
 #include "core/runtime/device.h"
 #include "core/value/tensor.h"
 #include "server/engine/byte_budget.h"
+#include "server/engine/key_files.h"
+#include "server/engine/key_set.h"
+#include "server/engine/key_set_ticket.h"
+#include "server/engine/task_thread.h"
 
 namespace cipherd::engine {
-
-// One tenant's key set. Immutable but for `dropped`.
-struct StoredKeySet {
-  std::string tenant;
-  // 64 hexadecimal digits each.
-  std::string id;
-  std::string context_id;
-  // Pinned host tensors.
-  ckks::KeySet keys;
-  int64_t bytes = 0;
-  ByteBudget::Charge charge;
-  // Set when it has become unknown; it must not stay resident anywhere once nobody reads it.
-  mutable std::atomic<bool> dropped = false;
-};
-using KeySetRef = std::shared_ptr<const StoredKeySet>;
 
 class KeyStore;
 
 // Memory for a key set on its way in.
 class KeyUpload {
  public:
-  KeyUpload(KeyUpload&&) = default;
-  KeyUpload& operator=(KeyUpload&&) = default;
+  KeyUpload(KeyUpload&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)),
+        tenant_(std::move(other.tenant_)),
+        charge_(std::move(other.charge_)),
+        allocated_bytes_(other.allocated_bytes_) {}
+  KeyUpload& operator=(KeyUpload&& other) noexcept;
+  ~KeyUpload() { Release(); }
 
-  // A contiguous pinned tensor. ResourceExhausted beyond what was reserved, or where the device's
-  // pinned pool has no more.
-  absl::StatusOr<value::Tensor> Allocate(value::DType dtype, std::vector<int64_t> shape);
+  // A contiguous pinned tensor of uint64. ResourceExhausted beyond what was reserved, or where the
+  // device's pinned pool has no more.
+  absl::StatusOr<value::Tensor> Allocate(std::vector<int64_t> shape);
 
  private:
   friend class KeyStore;
   KeyUpload(KeyStore* store, std::string tenant, ByteBudget::Charge charge)
       : store_(store), tenant_(std::move(tenant)), charge_(std::move(charge)) {}
+  void Release();
 
+  // Null once it was committed or moved from.
   KeyStore* store_;
   std::string tenant_;
   ByteBudget::Charge charge_;
@@ -79,49 +88,163 @@ class KeyUpload {
 class KeyStore {
  public:
   struct Options {
-    // Of all sets of all tenants, uploads under way included.
+    // Of all sets of all tenants in host memory, uploads under way included.
     int64_t budget_bytes = 0;
     // Of one set. One that could never be resident on the device should not be let in.
     int64_t max_set_bytes = 0;
+    // Of all sets of one tenant in any tier, uploads under way included.
+    int64_t tenant_budget_bytes = INT64_MAX;
+    // Where sets are kept across restarts (key_files.h). Empty: nowhere.
+    std::string directory;
+    // Of all files.
+    int64_t file_budget_bytes = INT64_MAX;
+    // A set that is not used for so long becomes unknown.
+    absl::Duration time_to_live = absl::InfiniteDuration();
+    // How often that is looked at.
+    absl::Duration sweep_interval = absl::Minutes(1);
   };
-  // `on_drop` is called, without a lock of the store, for each set that has become unknown.
-  KeyStore(runtime::Device& device, const Options& options,
-           std::function<void(const StoredKeySet&)> on_drop = nullptr);
+  // Opens the files, where there are any. `on_drop` is called, without a lock of the store, for
+  // each set that has become unknown. Errors of KeyFiles::Open. `clock` outlives the store.
+  static absl::StatusOr<std::unique_ptr<KeyStore>> Open(
+      runtime::Device& device, Options options,
+      std::function<void(const KeySetInfo&)> on_drop = nullptr,
+      const base::Clock& clock = base::Clock::Real());
+  // Stops.
+  ~KeyStore();
 
-  // ResourceExhausted: more than one set may have (limit exceeded), or than is free (overloaded).
-  absl::StatusOr<KeyUpload> Reserve(std::string_view tenant, int64_t total_bytes);
+  // ResourceExhausted: more than one set may have (limit exceeded), or than could be made free
+  // (overloaded).
+  absl::StatusOr<KeyUpload> Reserve(std::string_view tenant, int64_t total_bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
+  // What an upload came to. `keys` are over tensors that it allocated, `digests` of their bytes.
+  struct NewSet {
+    std::string id;
+    std::string context_id;
+    ckks::KeySet keys;
+    std::map<ckks::KeyId, base::Sha256Digest> digests;
+  };
   struct Committed {
-    KeySetRef keys;
+    KeySetInfoRef info;
     bool existed = false;
   };
-  // Makes the set known to its tenant. Where the tenant has it already, that one stays and the
-  // upload is given up. `keys` are over tensors that `upload` allocated.
-  Committed Commit(KeyUpload upload, std::string id, std::string context_id, ckks::KeySet keys);
+  using CommitContinuation = std::function<void(const absl::StatusOr<Committed>&)>;
+  // Makes the set known to its tenant, once it is on file where there are files. Where the tenant
+  // has it already, that one stays and the upload is given up. After an error the set is unknown.
+  void Commit(KeyUpload upload, NewSet set, CommitContinuation continuation)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
-  // NotFound where `tenant` has no such set, whoever else may.
-  absl::StatusOr<KeySetRef> Find(std::string_view tenant, std::string_view id) const;
-  absl::Status Drop(std::string_view tenant, std::string_view id);
+  // NotFound where `tenant` has no such set, whoever else may. Counts as a use.
+  absl::StatusOr<KeySetInfoRef> Find(std::string_view tenant, std::string_view id)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Its bytes, in host memory or on their way there. Results: NotFound as above; ResourceExhausted
+  // where host memory has no room; Unavailable where the file cannot be read now. A set whose file
+  // is damaged becomes unknown.
+  std::shared_ptr<KeySetTicket> Acquire(std::string_view tenant, std::string_view id)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Drop(std::string_view tenant, std::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Ends what has outlived its time, and remembers uses across restarts. The store does so by
+  // itself; tests call it after they have moved the clock.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Finishes what the disk's threads have begun, ends waits with Unavailable. Idempotent.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Stats {
+    int64_t host_bytes = 0;
+    int64_t host_budget_bytes = 0;
+    int64_t file_bytes = 0;
+    int64_t file_budget_bytes = 0;  // 0 without files
+    size_t set_count = 0;           // in any tier
+    size_t host_set_count = 0;
+    uint64_t host_hits = 0;   // sets asked for that were in host memory
+    uint64_t file_loads = 0;  // reads of a file
+    uint64_t file_load_failures = 0;
+    uint64_t host_evictions = 0;  // from host memory, with or without a file
+    uint64_t file_evictions = 0;  // dropped for want of room on file
+    uint64_t expirations = 0;
+  };
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mu_);
   int64_t used_bytes() const { return budget_.used_bytes(); }
   int64_t budget_bytes() const { return budget_.limit_bytes(); }
-  size_t set_count() const;
+  // Bytes that count against the tenant's quota.
+  int64_t tenant_bytes(std::string_view tenant) const ABSL_LOCKS_EXCLUDED(mu_);
+  size_t set_count() const ABSL_LOCKS_EXCLUDED(mu_);
+  const Options& options() const { return options_; }
 
  private:
   friend class KeyUpload;
   using Address = std::pair<std::string, std::string>;  // tenant, id
+  struct Record {
+    KeySetInfoRef info;
+    // Null while it is on file only.
+    KeySetRef host;
+    bool is_on_file = false;
+    bool is_loading = false;
+    std::vector<std::shared_ptr<KeySetTicket>> waiters;
+    absl::Time last_use;
+    absl::Time recorded_use;  // in the file
+    std::list<Record*>::iterator lru_position;
+  };
+  // What left the store under its lock, to be destroyed and told of without it.
+  struct Departures {
+    std::vector<KeySetRef> host;
+    std::vector<KeySetInfoRef> dropped;
+    // Those of `dropped` that have files.
+    std::vector<KeySetInfoRef> files;
+    // With the ids of the sets that they wait for.
+    std::vector<std::pair<std::shared_ptr<KeySetTicket>, std::string>> waiters;
+  };
+  enum class OnThread : uint8_t { kAny, kWriter };
+
+  KeyStore(runtime::Device& device, Options options, std::function<void(const KeySetInfo&)> on_drop,
+           const base::Clock& clock);
+
+  void AdoptFiles() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Committed> CommitNow(KeyUpload& upload, NewSet& set) ABSL_LOCKS_EXCLUDED(mu_);
+  // An upload of what is there already: takes its bytes where the set is on file only. What is
+  // left of the upload gives itself back.
+  Committed Adopt(Record& existing, KeyUpload& upload, std::shared_ptr<StoredKeySet> stored)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Load(const KeySetInfoRef& info) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<KeySetRef> ReadFromFile(const KeySetInfoRef& info);
+
+  // Charges host memory, making room.
+  absl::StatusOr<ByteBudget::Charge> ChargeHost(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status MakeRoomOnFile(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status ChargeTenant(std::string_view tenant, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void ReleaseTenant(const std::string& tenant, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Whether nobody but the store refers to it.
+  static bool IsIdle(const Record& record);
+  Record* FindRecord(std::string_view tenant, std::string_view id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Touch(Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Record& Insert(KeySetInfoRef info, absl::Time last_use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes the set unknown. `record` is gone afterwards.
+  void Forget(Record& record, Departures& departures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Destroys, tells `on_drop_`, removes files: at once on the writer, else there and later.
+  void Settle(Departures departures, OnThread thread = OnThread::kAny) ABSL_LOCKS_EXCLUDED(mu_);
 
   runtime::Device& device_;
   const Options options_;
-  const std::function<void(const StoredKeySet&)> on_drop_;
+  const std::function<void(const KeySetInfo&)> on_drop_;
+  const base::Clock& clock_;
   ByteBudget budget_;
-  mutable absl::Mutex mu_;
-  std::map<Address, KeySetRef> sets_ ABSL_GUARDED_BY(mu_);
-};
+  std::unique_ptr<KeyFiles> files_;
 
-// FailedPrecondition naming the first key of `layout` that `keys` lacks (missing key), or
-// InvalidArgument where the set is of another context than `context_id` (wrong context).
-absl::Status CheckKeysFit(const StoredKeySet& keys, const ckks::KeyLayout& layout,
-                          std::string_view context_id);
+  mutable absl::Mutex mu_;
+  std::map<Address, Record> records_ ABSL_GUARDED_BY(mu_);
+  // All records, least recently used first.
+  std::list<Record*> lru_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, int64_t, std::less<>> tenant_bytes_ ABSL_GUARDED_BY(mu_);
+  Stats stats_ ABSL_GUARDED_BY(mu_);
+  bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
+
+  // Last, so that they end first. Null where there is nothing for them to do.
+  std::unique_ptr<TaskThread> reader_;
+  std::unique_ptr<TaskThread> writer_;
+};
 
 }  // namespace cipherd::engine

@@ -28,6 +28,8 @@ struct ProgramInfo {
   std::string context_id;
   // Exactly the keys that the program reads, in the order of its key table.
   ckks::KeyLayout keys;
+  // Of those keys; 0 where they are of no ring.
+  int64_t key_bytes = 0;
   // Tuples, one child an input or output.
   execution::ValueTreeSignature input_signature;
   execution::ValueTreeSignature output_signature;

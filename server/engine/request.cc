@@ -20,11 +20,18 @@ Request::~Request() {
   ledger_.Close(label_, RequestState::kFailed, absl::StatusCode::kInternal);
 }
 
-void Request::Grant(std::shared_ptr<ServedProgram> program, KeySetRef keys,
-                    PinnedPool::Lease trees) {
+void Request::Grant(std::shared_ptr<ServedProgram> program, std::shared_ptr<KeySetTicket> keys,
+                    PinnedPool::Lease trees, TenantQuotas::Admission admission) {
   program_ = std::move(program);
-  keys_ = std::move(keys);
+  admission_ = std::move(admission);
   trees_ = std::move(trees);
+  absl::MutexLock lock(&mu_);
+  key_ticket_ = std::move(keys);
+}
+
+std::shared_ptr<KeySetTicket> Request::key_ticket() const {
+  absl::MutexLock lock(&mu_);
+  return key_ticket_;
 }
 
 absl::Status Request::CheckAlive() const {
@@ -54,6 +61,11 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   if (!Advance(from, terminal)) return false;
   trees_.Return();
   keys_.reset();
+  admission_.Release();
+  {
+    absl::MutexLock lock(&mu_);
+    key_ticket_.reset();
+  }
   ledger_.Close(label_, terminal, status.code());
   const Continuation continuation = std::exchange(continuation_, nullptr);
   const bool is_awaited = from == RequestState::kQueued || from == RequestState::kExecuting;

@@ -15,16 +15,20 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/value/value_tree.h"
-#include "server/engine/key_store.h"
+#include "server/engine/key_set.h"
+#include "server/engine/key_set_ticket.h"
 #include "server/engine/pinned_pool.h"
 #include "server/engine/request_ledger.h"
 #include "server/engine/request_state.h"
 #include "server/engine/served_program.h"
 #include "server/engine/stage_times.h"
+#include "server/engine/tenant_quotas.h"
 
 namespace cipherd::engine {
 
@@ -58,9 +62,17 @@ class Request {
   RequestState state() const { return state_.load(std::memory_order_acquire); }
 
   // What admission grants (Engine::Admit, in kReceiving).
-  void Grant(std::shared_ptr<ServedProgram> program, KeySetRef keys, PinnedPool::Lease trees);
+  // `keys` is null for a program that reads none.
+  void Grant(std::shared_ptr<ServedProgram> program, std::shared_ptr<KeySetTicket> keys,
+             PinnedPool::Lease trees, TenantQuotas::Admission admission = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The key set is in host memory; before the request is queued.
+  void set_keys(KeySetRef keys) { keys_ = std::move(keys); }
   // The rest of this paragraph requires a grant.
   ServedProgram& program() const { return *program_; }
+  // Null where the program reads none.
+  std::shared_ptr<KeySetTicket> key_ticket() const ABSL_LOCKS_EXCLUDED(mu_);
+  // From kQueued on.
   const KeySetRef& keys() const { return keys_; }
   // Pinned. Written by the RPC in kReceiving, read by the RPC in kReplying.
   const value::ValueTree& inputs() const { return trees_->inputs; }
@@ -105,12 +117,17 @@ class Request {
 
   // Of whoever is in charge.
   std::shared_ptr<ServedProgram> program_;
+  TenantQuotas::Admission admission_;
   KeySetRef keys_;
   PinnedPool::Lease trees_;
   StageTimes times_;
   DeviceTimeline timeline_;
   absl::Time queued_at_;
   Continuation continuation_;
+
+  mutable absl::Mutex mu_;
+  // Also of whoever cancels.
+  std::shared_ptr<KeySetTicket> key_ticket_ ABSL_GUARDED_BY(mu_);
 };
 
 using RequestPtr = std::shared_ptr<Request>;

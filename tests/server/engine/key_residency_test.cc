@@ -20,6 +20,7 @@ using ::testing::ElementsAreArray;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
 constexpr int64_t kSetBytes = 2 * kWordCount * 8;
+constexpr int64_t kHostSets = 9;
 
 // Room for two sets on the device, on streams that the test steps.
 class KeyResidencyTest : public ::testing::Test {
@@ -28,9 +29,10 @@ class KeyResidencyTest : public ::testing::Test {
     ASSERT_OK_AND_ASSIGN(device_, runtime::host::PuppetDevice::Open({}, SmallPools()));
     ASSERT_OK_AND_ASSIGN(stream_, device_->CreateStream("transfer"));
     residency_.emplace(*device_, 2 * kSetBytes, [this] { ++release_count_; });
-    store_.emplace(*device_,
-                   KeyStore::Options{.budget_bytes = 9 * kSetBytes, .max_set_bytes = kSetBytes},
-                   [this](const StoredKeySet& keys) { residency_->Forget(keys); });
+    ASSERT_OK_AND_ASSIGN(
+        store_, KeyStore::Open(*device_,
+                               {.budget_bytes = kHostSets * kSetBytes, .max_set_bytes = kSetBytes},
+                               [this](const KeySetInfo& keys) { residency_->Forget(keys); }));
   }
 
   KeySetRef Put(int number) {
@@ -46,8 +48,8 @@ class KeyResidencyTest : public ::testing::Test {
   std::unique_ptr<runtime::host::PuppetDevice> device_;
   std::unique_ptr<runtime::Stream> stream_;
   int release_count_ = 0;
-  // Resident sets charge the store.
-  std::optional<KeyStore> store_;
+
+  std::unique_ptr<KeyStore> store_;
   std::optional<KeyResidency> residency_;
 };
 
@@ -117,6 +119,25 @@ TEST_F(KeyResidencyTest, TheBudgetHoldsAndMemoryComesBack) {
   ASSERT_OK(device_->Synchronize());
   EXPECT_EQ(device_->device_memory_stats().allocated_bytes, before);
   EXPECT_EQ(store_->used_bytes(), 0);
+}
+
+TEST_F(KeyResidencyTest, ASetThatNobodyPinsDoesNotKeepItsHostMemory) {
+  KeySetRef keys = Put(1);
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+    keys.reset();
+    for (int i = 2; i <= kHostSets + 1; ++i) Put(i);
+    // Pinned, it outlasted the others.
+    EXPECT_OK(store_->Find("alice", TestKeySetId(1)));
+    EXPECT_THAT(store_->Find("alice", TestKeySetId(2)),
+                ::cipherd::testing::StatusIs(absl::StatusCode::kNotFound));
+  }
+  for (int i = 2; i <= kHostSets + 1; ++i) Put(i);
+  EXPECT_THAT(store_->Find("alice", TestKeySetId(1)),
+              ::cipherd::testing::StatusIs(absl::StatusCode::kNotFound));
+  // What has become unknown is on no device either.
+  EXPECT_EQ(residency_->stats().used_bytes, 0);
 }
 
 TEST_F(KeyResidencyTest, ADroppedSetLeavesWithItsLastPin) {

@@ -24,16 +24,22 @@ class KeyStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice("cpu"));
-    store_.emplace(*device_,
-                   KeyStore::Options{.budget_bytes = 3 * kSetBytes, .max_set_bytes = 2 * kSetBytes},
-                   [this](const StoredKeySet& keys) { dropped_.push_back(keys.id); });
+    Open({.budget_bytes = 3 * kSetBytes, .max_set_bytes = 2 * kSetBytes});
+  }
+  void Open(const KeyStore::Options& options) {
+    store_.reset();
+    ASSERT_OK_AND_ASSIGN(
+        store_, KeyStore::Open(
+                    *device_, options,
+                    [this](const KeySetInfo& keys) { dropped_.push_back(keys.id); }, clock_));
   }
 
   size_t PinnedBytes() { return device_->pinned_memory_stats().allocated_bytes; }
 
   std::unique_ptr<runtime::Device> device_;
+  base::FakeClock clock_;
   std::vector<std::string> dropped_;
-  std::optional<KeyStore> store_;
+  std::unique_ptr<KeyStore> store_;
 };
 
 TEST_F(KeyStoreTest, ASetIsFoundByItsTenantOnly) {
@@ -74,8 +80,7 @@ TEST_F(KeyStoreTest, HalfAnUploadIsInvisibleAndLeavesNothing) {
   const size_t pinned = PinnedBytes();
   {
     ASSERT_OK_AND_ASSIGN(KeyUpload upload, store_->Reserve("alice", kSetBytes));
-    ASSERT_OK_AND_ASSIGN(const value::Tensor key,
-                         upload.Allocate(value::DType::kUint64, {kWordCount}));
+    ASSERT_OK_AND_ASSIGN(const value::Tensor key, upload.Allocate({kWordCount}));
     EXPECT_EQ(store_->used_bytes(), kSetBytes);
     EXPECT_EQ(store_->set_count(), 0u);
     EXPECT_GT(PinnedBytes(), pinned);
@@ -94,6 +99,88 @@ TEST_F(KeyStoreTest, TheBudgetIsChargedBeforeMemoryIsAllocated) {
   EXPECT_EQ(PinnedBytes(), pinned);
 }
 
+TEST_F(KeyStoreTest, TheLeastRecentlyUsedSetMakesRoomAndIsUnknown) {
+  for (int i : {1, 2, 3}) ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(i), i));
+  ASSERT_OK(store_->Find("alice", TestKeySetId(1)));
+  ASSERT_OK(PutTestKeys(*store_, "bob", TestKeySetId(4), 4));
+  EXPECT_THAT(dropped_, ::testing::ElementsAre(TestKeySetId(2)));
+  const absl::Status evicted = store_->Find("alice", TestKeySetId(2)).status();
+  EXPECT_THAT(evicted, StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(ReasonOf(evicted), FailureReason::kUnknownKeySet);
+  for (int i : {1, 3}) EXPECT_OK(AwaitKeys(*store_, "alice", TestKeySetId(i)));
+  EXPECT_EQ(store_->used_bytes(), 3 * kSetBytes);
+  EXPECT_EQ(store_->stats().host_evictions, 1u);
+  // Uploaded again, it is as new.
+  EXPECT_OK(PutTestKeys(*store_, "alice", TestKeySetId(2), 2));
+}
+
+TEST_F(KeyStoreTest, ASetThatSomebodyRefersToIsNotEvicted) {
+  std::vector<KeySetRef> in_use;
+  for (int i : {1, 2}) {
+    ASSERT_OK_AND_ASSIGN(in_use.emplace_back(), PutTestKeys(*store_, "alice", TestKeySetId(i), i));
+  }
+  ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(3), 3));
+  ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(4), 4));
+  EXPECT_THAT(dropped_, ::testing::ElementsAre(TestKeySetId(3)));
+  // Two sets of room are pinned and one is not: nobody leaves for an upload that finds no room.
+  const absl::Status refused = store_->Reserve("bob", 2 * kSetBytes).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(refused), FailureReason::kOverloaded);
+  EXPECT_EQ(dropped_.size(), 1u);
+  in_use.clear();
+  EXPECT_OK(store_->Reserve("bob", 2 * kSetBytes));
+}
+
+TEST_F(KeyStoreTest, ATenantAtItsQuotaMakesRoomOfItsOwnSets) {
+  Open({.budget_bytes = 9 * kSetBytes,
+        .max_set_bytes = 9 * kSetBytes,
+        .tenant_budget_bytes = 2 * kSetBytes});
+  ASSERT_OK(PutTestKeys(*store_, "bob", TestKeySetId(9), 9));
+  for (int i : {1, 2, 3}) ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(i), i));
+  EXPECT_THAT(dropped_, ::testing::ElementsAre(TestKeySetId(1)));
+  EXPECT_EQ(store_->tenant_bytes("alice"), 2 * kSetBytes);
+  EXPECT_OK(store_->Find("bob", TestKeySetId(9)));
+  // What cannot be had at all is a limit; what is in use is an overload, uploads included.
+  EXPECT_EQ(ReasonOf(store_->Reserve("alice", 2 * kSetBytes + 1).status()),
+            FailureReason::kLimitExceeded);
+  ASSERT_OK_AND_ASSIGN(const KeyUpload upload, store_->Reserve("alice", 2 * kSetBytes));
+  EXPECT_EQ(ReasonOf(store_->Reserve("alice", 1).status()), FailureReason::kOverloaded);
+  EXPECT_OK(store_->Reserve("bob", kSetBytes));
+}
+
+TEST_F(KeyStoreTest, TheQuotaComesBackWithEachUploadThatEnds) {
+  Open({.budget_bytes = 9 * kSetBytes,
+        .max_set_bytes = 9 * kSetBytes,
+        .tenant_budget_bytes = 2 * kSetBytes});
+  for (int round = 0; round < 5; ++round) {
+    { ASSERT_OK_AND_ASSIGN(const KeyUpload given_up, store_->Reserve("alice", 2 * kSetBytes)); }
+    EXPECT_EQ(store_->tenant_bytes("alice"), 0);
+    ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
+    ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
+    EXPECT_EQ(store_->tenant_bytes("alice"), kSetBytes);
+    ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+    EXPECT_EQ(store_->tenant_bytes("alice"), 0);
+  }
+}
+
+TEST_F(KeyStoreTest, ASetThatIsNotUsedForItsTimeToLiveExpires) {
+  Open({.budget_bytes = 9 * kSetBytes,
+        .max_set_bytes = kSetBytes,
+        .time_to_live = absl::Hours(1),
+        .sweep_interval = absl::InfiniteDuration()});
+  ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
+  ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(2), 2));
+  ASSERT_OK_AND_ASSIGN(const KeySetRef in_use, PutTestKeys(*store_, "alice", TestKeySetId(3), 3));
+  clock_.Advance(absl::Minutes(59));
+  ASSERT_OK(store_->Find("alice", TestKeySetId(2)));
+  store_->Sweep();
+  EXPECT_EQ(store_->set_count(), 3u);
+  clock_.Advance(absl::Minutes(1));
+  store_->Sweep();
+  EXPECT_THAT(dropped_, ::testing::ElementsAre(TestKeySetId(1)));
+  EXPECT_EQ(store_->stats().expirations, 1u);
+}
+
 TEST_F(KeyStoreTest, ASetAboveTheLimitIsRefusedForGood) {
   const absl::Status refused = store_->Reserve("alice", 2 * kSetBytes + 1).status();
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
@@ -103,11 +190,10 @@ TEST_F(KeyStoreTest, ASetAboveTheLimitIsRefusedForGood) {
 
 TEST_F(KeyStoreTest, AnUploadCannotAllocateMoreThanItReserved) {
   ASSERT_OK_AND_ASSIGN(KeyUpload upload, store_->Reserve("alice", kSetBytes));
-  EXPECT_OK(upload.Allocate(value::DType::kUint64, {kWordCount}));
-  EXPECT_OK(upload.Allocate(value::DType::kUint64, {kWordCount}));
-  EXPECT_THAT(upload.Allocate(value::DType::kUint64, {1}),
-              StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(upload.Allocate(value::DType::kUint64, {int64_t{1} << 40, int64_t{1} << 40}),
+  EXPECT_OK(upload.Allocate({kWordCount}));
+  EXPECT_OK(upload.Allocate({kWordCount}));
+  EXPECT_THAT(upload.Allocate({1}), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(upload.Allocate({int64_t{1} << 40, int64_t{1} << 40}),
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
@@ -119,7 +205,7 @@ TEST_F(KeyStoreTest, DroppingASetInUseDefersTheRelease) {
   EXPECT_THAT(store_->Find("alice", id), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(store_->Drop("alice", id), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(dropped_, ::testing::ElementsAre(id));
-  EXPECT_TRUE(in_use->dropped.load());
+  EXPECT_TRUE(in_use->info->dropped.load());
 
   // Its memory is its own until the last reference goes.
   EXPECT_EQ(store_->used_bytes(), kSetBytes);
@@ -133,12 +219,12 @@ TEST_F(KeyStoreTest, DroppingASetInUseDefersTheRelease) {
 TEST_F(KeyStoreTest, AKeyThatTheProgramReadsMustBeThere) {
   const TestProgram program;
   ASSERT_OK_AND_ASSIGN(const KeySetRef keys, PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
-  EXPECT_OK(CheckKeysFit(*keys, program.info().keys, kContextId));
-  const absl::Status missing =
-      CheckKeysFit(*keys, ckks::KeyLayout({ckks::KeyId::Rotation(5, kWordCount)}), kContextId);
+  EXPECT_OK(CheckKeysFit(*keys->info, program.info().keys, kContextId));
+  const absl::Status missing = CheckKeysFit(
+      *keys->info, ckks::KeyLayout({ckks::KeyId::Rotation(5, kWordCount)}), kContextId);
   EXPECT_THAT(missing, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("rotation(5)")));
   EXPECT_EQ(ReasonOf(missing), FailureReason::kMissingKey);
-  const absl::Status foreign = CheckKeysFit(*keys, program.info().keys, TestKeySetId(9));
+  const absl::Status foreign = CheckKeysFit(*keys->info, program.info().keys, TestKeySetId(9));
   EXPECT_THAT(foreign, StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(ReasonOf(foreign), FailureReason::kWrongContext);
 }

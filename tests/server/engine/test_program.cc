@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/notification.h"
+#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/ckks/key_set_id.h"
 #include "core/runtime/host/task_stream.h"
 
 namespace cipherd::engine::testing {
@@ -15,6 +19,12 @@ constexpr int64_t kKeyBytes = kWordCount * sizeof(uint64_t);
 
 ckks::KeyLayout TwoKeys() {
   return ckks::KeyLayout({ckks::KeyId::Relinearization(), ckks::KeyId::Rotation(1, kWordCount)});
+}
+
+base::Sha256Digest HashOf(const std::vector<uint64_t>& words) {
+  base::Sha256 hash;
+  hash.Update(words.data(), words.size() * sizeof(uint64_t));
+  return hash.Finish();
 }
 
 }  // namespace
@@ -89,17 +99,47 @@ std::vector<uint64_t> KeyWords(uint64_t tenant_seed, int key_index) {
 absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
                                       const std::string& id, uint64_t tenant_seed) {
   CIPHERD_ASSIGN_OR_RETURN(KeyUpload upload, store.Reserve(tenant, 2 * kKeyBytes));
-  ckks::KeySet keys;
+  KeyStore::NewSet set{.id = id, .context_id = kContextId};
   int index = 0;
   const ckks::KeyLayout layout = TwoKeys();
   for (const ckks::KeyId& key_id : layout.ids()) {
-    CIPHERD_ASSIGN_OR_RETURN(value::Tensor data,
-                             upload.Allocate(value::DType::kUint64, {kWordCount}));
+    CIPHERD_ASSIGN_OR_RETURN(value::Tensor data, upload.Allocate({kWordCount}));
     const std::vector<uint64_t> words = KeyWords(tenant_seed, index++);
     std::copy(words.begin(), words.end(), data.data_as<uint64_t>());
-    keys.emplace(key_id, ckks::EvaluationKey{key_id, std::move(data)});
+    set.digests.emplace(key_id, HashOf(words));
+    set.keys.emplace(key_id, ckks::EvaluationKey{key_id, std::move(data)});
   }
-  return store.Commit(std::move(upload), id, kContextId, std::move(keys)).keys;
+  absl::Notification committed;
+  absl::Status status;
+  store.Commit(std::move(upload), std::move(set), [&](const auto& result) {
+    status = result.status();
+    committed.Notify();
+  });
+  committed.WaitForNotification();
+  CIPHERD_RETURN_IF_ERROR(status);
+  return AwaitKeys(store, tenant, id);
+}
+
+absl::StatusOr<KeySetRef> AwaitKeys(KeyStore& store, std::string_view tenant,
+                                    const std::string& id) {
+  absl::Notification resolved;
+  absl::StatusOr<KeySetRef> keys;
+  store.Acquire(tenant, id)->Await([&](const absl::StatusOr<KeySetRef>& result) {
+    keys = result;
+    resolved.Notify();
+  });
+  resolved.WaitForNotification();
+  return keys;
+}
+
+std::string TrueKeySetId(uint64_t tenant_seed) {
+  ckks::KeySetIdBuilder id(absl::HexStringToBytes(kContextId));
+  int index = 0;
+  const ckks::KeyLayout layout = TwoKeys();
+  for (const ckks::KeyId& key_id : layout.ids()) {
+    id.Add(key_id, HashOf(KeyWords(tenant_seed, index++)));
+  }
+  return base::ToHex(id.Finish());
 }
 
 std::string TestKeySetId(int number) { return absl::StrFormat("%064x", number); }

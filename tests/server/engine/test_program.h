@@ -86,6 +86,11 @@ std::vector<uint64_t> KeyWords(uint64_t tenant_seed, int key_index);
 // Uploads both keys for `tenant`, named by `id` (64 hexadecimal digits), and returns the set.
 absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
                                       const std::string& id, uint64_t tenant_seed);
+// The set in host memory, once it is there.
+absl::StatusOr<KeySetRef> AwaitKeys(KeyStore& store, std::string_view tenant,
+                                    const std::string& id);
+// The id that goes with PutTestKeys' bytes: what a store with files takes.
+std::string TrueKeySetId(uint64_t tenant_seed);
 // A valid key set id.
 std::string TestKeySetId(int number);
 

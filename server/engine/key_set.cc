@@ -1,0 +1,47 @@
+#include "server/engine/key_set.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/failure_reason.h"
+
+namespace cipherd::engine {
+
+int64_t KeyDescription::bytes() const {
+  int64_t count = 1;
+  for (int64_t dim : shape) count *= dim;
+  return count * static_cast<int64_t>(sizeof(uint64_t));
+}
+
+bool KeySetInfo::contains(const ckks::KeyId& key) const {
+  const auto at = std::lower_bound(
+      keys.begin(), keys.end(), key,
+      [](const KeyDescription& description, const ckks::KeyId& id) { return description.id < id; });
+  return at != keys.end() && at->id == key;
+}
+
+absl::Status CheckKeysFit(const KeySetInfo& keys, const ckks::KeyLayout& layout,
+                          std::string_view context_id) {
+  if (keys.context_id != context_id) {
+    return WithReason(absl::InvalidArgumentError(absl::StrCat(
+                          "key_set_id: expected a key set of context ", std::string(context_id),
+                          ", got one of context ", keys.context_id)),
+                      FailureReason::kWrongContext);
+  }
+  for (const ckks::KeyId& id : layout.ids()) {
+    if (!keys.contains(id)) {
+      return WithReason(
+          absl::FailedPreconditionError(absl::StrCat("key_set_id: the key set lacks the key ",
+                                                     id.ToString(), " that the program reads")),
+          FailureReason::kMissingKey);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnknownKeySet(std::string_view id) {
+  return WithReason(absl::NotFoundError(absl::StrCat("unknown key set ", std::string(id))),
+                    FailureReason::kUnknownKeySet);
+}
+
+}  // namespace cipherd::engine
