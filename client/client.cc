@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,10 @@ constexpr absl::Duration kUploadTimeout = absl::Minutes(10);
 v1::ErrorReason ReasonOf(const absl::Status& status) {
   const std::optional<v1::ErrorDetail> detail = codec::GetErrorDetail(status);
   return detail.has_value() ? detail->reason() : v1::ERROR_REASON_UNSPECIFIED;
+}
+
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
+  return codec::GetRetryDelay(status);
 }
 
 Client::Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel)
@@ -94,7 +99,14 @@ absl::StatusOr<ProgramPtr> Client::GetProgram(const std::string& name,
 
 absl::StatusOr<std::unique_ptr<KeyUpload>> Client::StartKeyUpload(
     const KeyUpload::Description& description, const CallOptions& options) const {
-  return KeyUpload::Start(*stub_, MakeContext(options, kUploadTimeout), limits_, description);
+  const absl::Time deadline = absl::Now() + options.timeout.value_or(kUploadTimeout);
+  return KeyUpload::Start(
+      *stub_,
+      [this, deadline] {
+        return MakeContext({.timeout = std::max(deadline - absl::Now(), absl::ZeroDuration())},
+                           kUploadTimeout);
+      },
+      limits_, description);
 }
 
 absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& options) const {

@@ -37,6 +37,10 @@ namespace cipherd::client {
 // Why the daemon refused; ERROR_REASON_UNSPECIFIED where it did not say.
 v1::ErrorReason ReasonOf(const absl::Status& status);
 
+// How long to wait before the call is tried again; nothing where the daemon did not say. Many who
+// wait should add some chance to it, so as not to come back at once.
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
+
 struct CallOptions {
   // Absent: 10 seconds, for evaluations a minute, for uploads of keys 10 minutes.
   std::optional<absl::Duration> timeout;

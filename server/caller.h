@@ -8,8 +8,13 @@
 
 namespace cipherd::server {
 
+// The tenant of a caller with a certificate is the first alternative name in it (of any kind: DNS,
+// URI, e-mail, address) as "x509-san:<name>", or, where it has none, the common name of its subject
+// as "x509-cn:<name>". The two never meet: a certificate that has "alice" as common name is not the
+// tenant whose alternative name is "alice". Further names do not matter, so an authority that
+// issues several in a certificate puts the tenant's first. Without a certificate the tenant is
+// "local".
 struct Caller {
-  // The peer's authenticated identity as "x509:<name>", or "local" where there is none.
   std::string tenant;
   // absl::InfiniteFuture() where the client set none.
   absl::Time deadline;

@@ -15,7 +15,9 @@ void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& target,
                 const std::string& help) {
   app.add_option_function<double>(
          name, [&target](double seconds) { target = absl::Seconds(seconds); }, help + " (seconds)")
-      ->default_str(std::to_string(absl::ToInt64Seconds(target)));
+      ->default_str(target == absl::InfiniteDuration()
+                        ? "none"
+                        : std::to_string(absl::ToInt64Seconds(target)));
 }
 
 // A flag of bytes that takes suffixes: 512MiB, 4GiB.
@@ -62,6 +64,31 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
            "Budget of key sets in device memory");
 }
 
+void AddKeyFlags(CLI::App& app, engine::KeyOptions& keys) {
+  app.add_option("--key-directory", keys.directory,
+                 "Keep key sets in files here, so that they survive a restart; without, a set that "
+                 "has to make room is uploaded again by its owner");
+  AddBytes(app, "--key-file-budget", keys.file_budget_bytes, "Budget of key sets in files");
+  AddSeconds(app, "--key-ttl", keys.time_to_live, "A key set unused for so long is dropped");
+}
+
+void AddQuotaFlags(CLI::App& app, engine::EngineOptions& options) {
+  AddBytes(app, "--tenant-key-bytes", options.keys.tenant_budget_bytes,
+           "Quota of each tenant: key sets in all tiers");
+  app.add_option("--tenant-requests", options.quotas.max_requests,
+                 "Quota of each tenant: evaluations under way; 0: no quota")
+      ->capture_default_str();
+  AddBytes(app, "--tenant-request-bytes", options.quotas.max_request_bytes,
+           "Quota of each tenant: inputs and outputs of those; 0: no quota");
+  app.add_option("--tenant-rate", options.quotas.requests_per_second,
+                 "Quota of each tenant: evaluations a second; 0: no quota")
+      ->capture_default_str();
+  app.add_option("--tenant-burst", options.quotas.request_burst,
+                 "Evaluations at once after a quiet time, where there is a rate; 0: what a second "
+                 "brings")
+      ->capture_default_str();
+}
+
 void AddLimitFlags(CLI::App& app, ServerOptions& options) {
   AddBytes(app, "--max-chunk", options.limits.max_chunk_bytes, "Payload of one stream message");
   AddBytes(app, "--max-unary", options.limits.max_unary_bytes, "Payload of one unary message");
@@ -70,6 +97,13 @@ void AddLimitFlags(CLI::App& app, ServerOptions& options) {
   app.add_option("--max-streams", options.transport.max_concurrent_streams,
                  "Calls under way on one connection")
       ->capture_default_str();
+  app.add_option("--max-calls", options.transport.max_calls,
+                 "Uploads and evaluations under way on all connections")
+      ->capture_default_str();
+  AddSeconds(app, "--stall-timeout", options.transport.stall_timeout,
+             "For a client to send the next message of a stream, or to read one");
+  AddSeconds(app, "--upload-resume-timeout", options.transport.upload_resume_timeout,
+             "For a client to go on with an upload of keys that broke");
   AddBytes(app, "--transport-memory", options.transport.buffer_bytes, "Budget of gRPC's buffers");
   AddSeconds(app, "--keepalive", options.transport.keepalive_interval,
              "Idle time after which a connection is pinged");
@@ -99,6 +133,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
       ->capture_default_str();
   AddListenFlags(app, options.listen);
   AddDeviceFlags(app, options);
+  AddKeyFlags(app, options.engine.keys);
+  AddQuotaFlags(app, options.engine);
   AddLimitFlags(app, options);
   AddSeconds(app, "--lame-duck", options.shutdown.lame_duck,
              "Between NOT_SERVING and the refusal of requests");

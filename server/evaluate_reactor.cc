@@ -3,17 +3,20 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/error_detail.h"
+#include "server/wire_message.h"
 
 namespace cipherd::server {
 
 EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
                                  grpc::CallbackServerContext& context,
-                                 const v1::EvaluateRequest& request, v1::EvaluateResponse& response)
+                                 const grpc::ByteBuffer& request, grpc::ByteBuffer& response)
     : environment_(environment),
       context_(context),
       response_(response),
       rpc_("Evaluate", environment.metrics, environment.engine.clock()),
-      evaluation_(environment, rpc_) {
+      pass_(environment.calls),
+      evaluation_(environment, rpc_),
+      stall_(environment.stalls, [&context] { context.TryCancel(); }) {
   if (const absl::Status status = Receive(request); !status.ok()) {
     Reply(status);
     return;
@@ -21,7 +24,12 @@ EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
   evaluation_.Submit([this](const absl::Status& status) { Reply(status); });
 }
 
-absl::Status EvaluateReactor::Receive(const v1::EvaluateRequest& request) {
+absl::Status EvaluateReactor::Receive(const grpc::ByteBuffer& bytes) {
+  if (!pass_.is_open()) return TooManyCalls(environment_.calls);
+  v1::EvaluateRequest request;
+  // A view of gRPC's own, which stays.
+  grpc::ByteBuffer view = bytes;
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
   const uint64_t payload_bytes = request.payload().size();
   CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), Caller::Of(context_), payload_bytes));
   const uint64_t output_bytes = evaluation_.output_bytes();
@@ -35,14 +43,19 @@ absl::Status EvaluateReactor::Receive(const v1::EvaluateRequest& request) {
   return evaluation_.Write(request.payload());
 }
 
+absl::Status EvaluateReactor::Encode() {
+  v1::EvaluateResponse response;
+  CIPHERD_RETURN_IF_ERROR(
+      evaluation_.EncodeResult(response.mutable_outputs(), response.mutable_stage_times()));
+  codec::PayloadSource& result = evaluation_.result();
+  result.TakeInto(result.total_bytes(), response.mutable_payload());
+  return SerializeMessage(response, response_);
+}
+
 void EvaluateReactor::Reply(absl::Status status) {
-  if (status.ok()) {
-    status = evaluation_.EncodeResult(response_.mutable_outputs(), response_.mutable_stage_times());
-  }
-  if (status.ok()) {
-    evaluation_.result().TakeInto(evaluation_.result().total_bytes(), response_.mutable_payload());
-  }
+  if (status.ok()) status = Encode();
   evaluation_.End(status);
+  stall_.AwaitPeer();
   Finish(rpc_.Close(status));
 }
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/error_detail.h"
+#include "server/wire_message.h"
 
 namespace cipherd::server {
 
@@ -11,26 +12,43 @@ EvaluateStreamReactor::EvaluateStreamReactor(const ServiceEnvironment& environme
     : environment_(environment),
       context_(context),
       rpc_("EvaluateStream", environment.metrics, environment.engine.clock()),
-      evaluation_(environment, rpc_) {
-  StartRead(&request_);
+      pass_(environment.calls),
+      evaluation_(environment, rpc_),
+      stall_(environment.stalls, [this] { OnStall(); }) {
+  if (!pass_.is_open()) {
+    absl::MutexLock lock(&mu_);
+    FinishWith(TooManyCalls(environment_.calls));
+    return;
+  }
+  stall_.AwaitPeer();
+  StartRead(&read_bytes_);
+}
+
+void EvaluateStreamReactor::OnDone() {
+  // Whoever finished the call on another thread has let go of the lock by now.
+  { absl::MutexLock lock(&mu_); }
+  delete this;
 }
 
 void EvaluateStreamReactor::OnReadDone(bool ok) {
+  stall_.Rest();
   if (!ok) {
     OnHalfClose();
     return;
   }
-  const absl::Status status = Receive(request_);
-  // What a header brought along, unknown fields included, must not last as long as the stream.
-  request_.Clear();
-  if (!status.ok()) {
+  absl::MutexLock lock(&mu_);
+  if (state_ == State::kFinished) return;
+  if (const absl::Status status = Receive(); !status.ok()) {
     FinishWith(status);
     return;
   }
-  StartRead(&request_);
+  stall_.AwaitPeer();
+  StartRead(&read_bytes_);
 }
 
-absl::Status EvaluateStreamReactor::Receive(const v1::EvaluateStreamRequest& message) {
+absl::Status EvaluateStreamReactor::Receive() {
+  v1::EvaluateStreamRequest message;
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(read_bytes_, message));
   switch (message.part_case()) {
     case v1::EvaluateStreamRequest::kHeader:
       if (evaluation_.has_begun()) {
@@ -59,52 +77,94 @@ absl::Status EvaluateStreamReactor::Receive(const v1::EvaluateStreamRequest& mes
 }
 
 void EvaluateStreamReactor::OnHalfClose() {
-  if (context_.IsCancelled()) {
-    FinishWith(absl::CancelledError("the client left before its inputs were complete"));
-    return;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kFinished) return;
+    if (context_.IsCancelled()) {
+      FinishWith(absl::CancelledError("the client left before its inputs were complete"));
+      return;
+    }
+    if (!evaluation_.has_begun()) {
+      FinishWith(
+          codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "the stream ended without one"));
+      return;
+    }
+    state_ = State::kRunning;
   }
-  if (!evaluation_.has_begun()) {
-    FinishWith(codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "the stream ended without one"));
-    return;
-  }
+  // Continues on whatever thread has the result, maybe before it returns.
   evaluation_.Submit([this](const absl::Status& status) { OnResult(status); });
 }
 
 void EvaluateStreamReactor::OnResult(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  v1::EvaluateStreamResponse response;
   if (status.ok()) {
-    v1::EvaluateStreamResponse::ResultHeader* header = response_.mutable_header();
+    v1::EvaluateStreamResponse::ResultHeader* header = response.mutable_header();
     status = evaluation_.EncodeResult(header->mutable_outputs(), header->mutable_stage_times());
   }
   if (!status.ok()) {
     FinishWith(status);
     return;
   }
-  StartWrite(&response_);
+  state_ = State::kReplying;
+  Write(response);
 }
 
 void EvaluateStreamReactor::OnWriteDone(bool ok) {
+  stall_.Rest();
+  absl::MutexLock lock(&mu_);
   if (!ok) {
-    FinishWith(absl::CancelledError("the client left before its result was sent"));
-  } else if (evaluation_.result().remaining_bytes() > 0) {
-    WriteChunk();
-  } else {
+    FinishWith(has_stalled_ ? Stalled(environment_.stalls, "a message of the result to be read")
+                            : absl::CancelledError("the client left before its result was sent"));
+    return;
+  }
+  codec::PayloadSource& result = evaluation_.result();
+  if (result.remaining_bytes() == 0) {
     FinishWith(absl::OkStatus());
+    return;
+  }
+  v1::EvaluateStreamResponse response;
+  result.TakeInto(environment_.limits.max_chunk_bytes, response.mutable_chunk());
+  Write(response);
+}
+
+void EvaluateStreamReactor::Write(const v1::EvaluateStreamResponse& message) {
+  if (const absl::Status status = SerializeMessage(message, write_bytes_); !status.ok()) {
+    FinishWith(status);
+    return;
+  }
+  stall_.AwaitPeer();
+  if (evaluation_.result().remaining_bytes() > 0) {
+    StartWrite(&write_bytes_);
+  } else {
+    // Travels together with the status.
+    StartWriteLast(&write_bytes_, grpc::WriteOptions());
   }
 }
 
-void EvaluateStreamReactor::WriteChunk() {
-  codec::PayloadSource& result = evaluation_.result();
-  result.TakeInto(environment_.limits.max_chunk_bytes, response_.mutable_chunk());
-  if (result.remaining_bytes() > 0) {
-    StartWrite(&response_);
-  } else {
-    // Travels together with the status.
-    StartWriteLast(&response_, grpc::WriteOptions());
+void EvaluateStreamReactor::OnStall() {
+  absl::MutexLock lock(&mu_);
+  switch (state_) {
+    case State::kReceiving:
+      FinishWith(Stalled(environment_.stalls, "the next message of the inputs"));
+      break;
+    case State::kRunning:
+      break;
+    case State::kReplying:
+      has_stalled_ = true;
+      // A status would queue behind the message that is not read. The write fails now.
+      context_.TryCancel();
+      break;
+    case State::kFinished:
+      context_.TryCancel();
+      break;
   }
 }
 
 void EvaluateStreamReactor::FinishWith(const absl::Status& status) {
+  state_ = State::kFinished;
   evaluation_.End(status);
+  stall_.AwaitPeer();
   Finish(rpc_.Close(status));
 }
 

@@ -24,11 +24,14 @@
 #include "proto/codec/payload_reader.h"
 #include "proto/codec/payload_source.h"
 #include "proto/codec/wire_limits.h"
+#include "server/call_gate.h"
 #include "server/caller.h"
 #include "server/engine/engine.h"
 #include "server/metrics.h"
 #include "server/program_registry.h"
 #include "server/rpc_scope.h"
+#include "server/stall_watch.h"
+#include "server/upload_table.h"
 
 namespace cipherd::server {
 
@@ -37,6 +40,9 @@ struct ServiceEnvironment {
   engine::Engine& engine;
   const ProgramRegistry& programs;
   Metrics& metrics;
+  CallGate& calls;
+  StallWatch& stalls;
+  UploadTable& uploads;
   const codec::WireLimits& limits;
   bool insecure_contexts_allowed = false;
 };

@@ -11,30 +11,41 @@
 #include "server/put_keys_reactor.h"
 #include "server/rpc_scope.h"
 #include "server/version.h"
+#include "server/wire_message.h"
 
 namespace cipherd::server {
 
+template <typename Request, typename Response, typename Work>
 grpc::ServerUnaryReactor* EvaluationService::Answer(grpc::CallbackServerContext* context,
                                                     std::string_view method,
-                                                    absl::FunctionRef<absl::Status()> work) const {
+                                                    const Bytes& request_bytes,
+                                                    Bytes& response_bytes, const Work& work) const {
   RpcScope rpc(method, environment_.metrics, environment_.engine.clock());
+  const auto answer = [&]() -> absl::Status {
+    Request request;
+    Bytes view = request_bytes;
+    CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
+    Response response;
+    CIPHERD_RETURN_IF_ERROR(work(request, response));
+    return SerializeMessage(response, response_bytes);
+  };
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(rpc.Close(work()));
+  reactor->Finish(rpc.Close(answer()));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerContext* context,
-                                                           const v1::GetServerInfoRequest* request,
-                                                           v1::ServerInfo* response) {
-  return Answer(context, "GetServerInfo", [&] {
-    const runtime::Device& device = environment_.engine.device();
-    response->set_version(kVersion);
-    response->set_device(device.id().ToString());
-    response->set_device_name(device.properties().name);
-    codec::EncodeLimits(environment_.limits, response->mutable_limits());
-    response->set_insecure_contexts_allowed(environment_.insecure_contexts_allowed);
-    return absl::OkStatus();
-  });
+                                                           const Bytes* request, Bytes* response) {
+  return Answer<v1::GetServerInfoRequest, v1::ServerInfo>(
+      context, "GetServerInfo", *request, *response, [this](const auto&, v1::ServerInfo& info) {
+        const runtime::Device& device = environment_.engine.device();
+        info.set_version(kVersion);
+        info.set_device(device.id().ToString());
+        info.set_device_name(device.properties().name);
+        codec::EncodeLimits(environment_.limits, info.mutable_limits());
+        info.set_insecure_contexts_allowed(environment_.insecure_contexts_allowed);
+        return absl::OkStatus();
+      });
 }
 
 bool EvaluationService::IsReady(std::string_view program) const {
@@ -43,53 +54,72 @@ bool EvaluationService::IsReady(std::string_view program) const {
 }
 
 grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context,
-                                                          const v1::ListProgramsRequest* request,
-                                                          v1::ListProgramsResponse* response) {
-  return Answer(context, "ListPrograms", [&] {
-    for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
-      v1::ProgramSummary* summary = response->add_programs();
-      *summary = program->description.summary();
-      summary->set_ready(IsReady(summary->name()));
-    }
-    return absl::OkStatus();
-  });
+                                                          const Bytes* request, Bytes* response) {
+  return Answer<v1::ListProgramsRequest, v1::ListProgramsResponse>(
+      context, "ListPrograms", *request, *response,
+      [this](const auto&, v1::ListProgramsResponse& list) {
+        for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
+          v1::ProgramSummary* summary = list.add_programs();
+          *summary = program->description.summary();
+          summary->set_ready(IsReady(summary->name()));
+        }
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerContext* context,
-                                                        const v1::GetProgramRequest* request,
-                                                        v1::GetProgramResponse* response) {
-  return Answer(context, "GetProgram", [&]() -> absl::Status {
-    const RegisteredProgramPtr program = environment_.programs.Find(request->name());
-    if (program == nullptr) return environment_.engine.FindProgram(request->name()).status();
-    *response = program->description;
-    response->mutable_summary()->set_ready(IsReady(request->name()));
-    return absl::OkStatus();
-  });
+                                                        const Bytes* request, Bytes* response) {
+  return Answer<v1::GetProgramRequest, v1::GetProgramResponse>(
+      context, "GetProgram", *request, *response,
+      [this](const v1::GetProgramRequest& which, v1::GetProgramResponse& answer) -> absl::Status {
+        const RegisteredProgramPtr program = environment_.programs.Find(which.name());
+        if (program == nullptr) return environment_.engine.FindProgram(which.name()).status();
+        answer = program->description;
+        answer.mutable_summary()->set_ready(IsReady(which.name()));
+        return absl::OkStatus();
+      });
 }
 
-grpc::ServerReadReactor<v1::PutKeysRequest>* EvaluationService::PutKeys(
-    grpc::CallbackServerContext* context, v1::PutKeysResponse* response) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* EvaluationService::PutKeys(
+    grpc::CallbackServerContext* context, Bytes* response) {
   return new PutKeysReactor(environment_, *context, *response);
 }
 
+grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerContext* context,
+                                                          const Bytes* request, Bytes* response) {
+  return Answer<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
+      context, "GetKeyUpload", *request, *response,
+      [&](const v1::GetKeyUploadRequest& which, v1::GetKeyUploadResponse& upload) -> absl::Status {
+        CIPHERD_ASSIGN_OR_RETURN(
+            const UploadTable::Progress progress,
+            environment_.uploads.Find({Caller::Of(*context).tenant, which.upload_id()}));
+        upload.set_received_bytes(progress.received_bytes);
+        upload.set_described_keys(progress.described_keys);
+        if (progress.key_set_id.empty()) return absl::OkStatus();
+        CIPHERD_ASSIGN_OR_RETURN(*upload.mutable_key_set_id(),
+                                 codec::EncodeDigest(progress.key_set_id, "key_set_id"));
+        return absl::OkStatus();
+      });
+}
+
 grpc::ServerUnaryReactor* EvaluationService::DropKeys(grpc::CallbackServerContext* context,
-                                                      const v1::DropKeysRequest* request,
-                                                      v1::DropKeysResponse* response) {
-  return Answer(context, "DropKeys", [&]() -> absl::Status {
-    CIPHERD_ASSIGN_OR_RETURN(const std::string id,
-                             codec::DecodeDigest(request->key_set_id(), "key_set_id"));
-    return environment_.engine.keys().Drop(Caller::Of(*context).tenant, id);
-  });
+                                                      const Bytes* request, Bytes* response) {
+  return Answer<v1::DropKeysRequest, v1::DropKeysResponse>(
+      context, "DropKeys", *request, *response,
+      [&](const v1::DropKeysRequest& which, v1::DropKeysResponse&) -> absl::Status {
+        CIPHERD_ASSIGN_OR_RETURN(const std::string id,
+                                 codec::DecodeDigest(which.key_set_id(), "key_set_id"));
+        return environment_.engine.keys().Drop(Caller::Of(*context).tenant, id);
+      });
 }
 
 grpc::ServerUnaryReactor* EvaluationService::Evaluate(grpc::CallbackServerContext* context,
-                                                      const v1::EvaluateRequest* request,
-                                                      v1::EvaluateResponse* response) {
+                                                      const Bytes* request, Bytes* response) {
   return new EvaluateReactor(environment_, *context, *request, *response);
 }
 
-grpc::ServerBidiReactor<v1::EvaluateStreamRequest, v1::EvaluateStreamResponse>*
-EvaluationService::EvaluateStream(grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EvaluationService::EvaluateStream(
+    grpc::CallbackServerContext* context) {
   return new EvaluateStreamReactor(environment_, *context);
 }
 

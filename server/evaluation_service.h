@@ -1,42 +1,53 @@
 // cipherd.v1.EvaluationService over the engine. Each RPC decodes, delegates and encodes; no
-// reaction blocks, and what all RPCs have in common is in rpc_scope.h.
+// reaction blocks, and what all RPCs have in common is in rpc_scope.h. gRPC hands over bytes, for
+// the reason that wire_message.h gives.
 #pragma once
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "server/evaluation.h"
 
 namespace cipherd::server {
+namespace internal {
 
-class EvaluationService final : public v1::EvaluationService::CallbackService {
+// Every method takes and gives bytes.
+using Generated = v1::EvaluationService;
+using RawEvaluationService = Generated::WithRawCallbackMethod_GetServerInfo<
+    Generated::WithRawCallbackMethod_ListPrograms<Generated::WithRawCallbackMethod_GetProgram<
+        Generated::WithRawCallbackMethod_PutKeys<Generated::WithRawCallbackMethod_GetKeyUpload<
+            Generated::WithRawCallbackMethod_DropKeys<Generated::WithRawCallbackMethod_Evaluate<
+                Generated::WithRawCallbackMethod_EvaluateStream<Generated::Service>>>>>>>>;
+
+}  // namespace internal
+
+class EvaluationService final : public internal::RawEvaluationService {
  public:
+  using Bytes = grpc::ByteBuffer;
+
   explicit EvaluationService(const ServiceEnvironment& environment) : environment_(environment) {}
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
-                                          const v1::GetServerInfoRequest* request,
-                                          v1::ServerInfo* response) override;
-  grpc::ServerUnaryReactor* ListPrograms(grpc::CallbackServerContext* context,
-                                         const v1::ListProgramsRequest* request,
-                                         v1::ListProgramsResponse* response) override;
-  grpc::ServerUnaryReactor* GetProgram(grpc::CallbackServerContext* context,
-                                       const v1::GetProgramRequest* request,
-                                       v1::GetProgramResponse* response) override;
-  grpc::ServerReadReactor<v1::PutKeysRequest>* PutKeys(grpc::CallbackServerContext* context,
-                                                       v1::PutKeysResponse* response) override;
-  grpc::ServerUnaryReactor* DropKeys(grpc::CallbackServerContext* context,
-                                     const v1::DropKeysRequest* request,
-                                     v1::DropKeysResponse* response) override;
-  grpc::ServerUnaryReactor* Evaluate(grpc::CallbackServerContext* context,
-                                     const v1::EvaluateRequest* request,
-                                     v1::EvaluateResponse* response) override;
-  grpc::ServerBidiReactor<v1::EvaluateStreamRequest, v1::EvaluateStreamResponse>* EvaluateStream(
+                                          const Bytes* request, Bytes* response) override;
+  grpc::ServerUnaryReactor* ListPrograms(grpc::CallbackServerContext* context, const Bytes* request,
+                                         Bytes* response) override;
+  grpc::ServerUnaryReactor* GetProgram(grpc::CallbackServerContext* context, const Bytes* request,
+                                       Bytes* response) override;
+  grpc::ServerReadReactor<Bytes>* PutKeys(grpc::CallbackServerContext* context,
+                                          Bytes* response) override;
+  grpc::ServerUnaryReactor* GetKeyUpload(grpc::CallbackServerContext* context, const Bytes* request,
+                                         Bytes* response) override;
+  grpc::ServerUnaryReactor* DropKeys(grpc::CallbackServerContext* context, const Bytes* request,
+                                     Bytes* response) override;
+  grpc::ServerUnaryReactor* Evaluate(grpc::CallbackServerContext* context, const Bytes* request,
+                                     Bytes* response) override;
+  grpc::ServerBidiReactor<Bytes, Bytes>* EvaluateStream(
       grpc::CallbackServerContext* context) override;
 
  private:
-  // A unary RPC that is answered at once.
+  // A unary RPC that is answered at once: work(const Request&, Response&) gives a status.
+  template <typename Request, typename Response, typename Work>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, std::string_view method,
-                                   absl::FunctionRef<absl::Status()> work) const;
+                                   const Bytes& request, Bytes& response, const Work& work) const;
 
   bool IsReady(std::string_view program) const;
 

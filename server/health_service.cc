@@ -8,6 +8,17 @@ namespace cipherd::server {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+namespace {
+
+// A Watch that is turned away.
+class Refusal final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
 // One Watch. Lives until gRPC says OnDone; guarded by the lock of its service.
 class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
@@ -115,6 +126,17 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
 
 grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
     grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
+  if (request->service().size() > kMaxHealthNameBytes) {
+    return new Refusal(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                                    "service: the name is too long to be one"));
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (watchers_.size() >= kMaxHealthWatchers) {
+      return new Refusal(
+          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
+    }
+  }
   return new Watcher(*this, request->service());
 }
 

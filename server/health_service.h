@@ -20,6 +20,11 @@
 
 namespace cipherd::server {
 
+// No program has a longer name, and none is kept for a watcher.
+inline constexpr size_t kMaxHealthNameBytes = 256;
+// Each holds a call; a load balancer needs one a program.
+inline constexpr size_t kMaxHealthWatchers = 1024;
+
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
@@ -35,7 +40,8 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
                                   const grpc::health::v1::HealthCheckRequest* request,
                                   grpc::health::v1::HealthCheckResponse* response) override;
-  // SERVICE_UNKNOWN for an unknown name, until it becomes known.
+  // SERVICE_UNKNOWN for an unknown name, until it becomes known. INVALID_ARGUMENT for a name that
+  // is too long to be one; RESOURCE_EXHAUSTED with kMaxHealthWatchers watching already.
   grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
       grpc::CallbackServerContext* context,
       const grpc::health::v1::HealthCheckRequest* request) override;

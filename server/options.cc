@@ -1,5 +1,6 @@
 #include "server/options.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/match.h"
@@ -35,6 +36,11 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
   if (transport.max_concurrent_streams < 1) {
     return Invalid("transport.max_concurrent_streams", "expected at least 1");
   }
+  if (transport.max_calls < 1) return Invalid("transport.max_calls", "expected at least 1");
+  if (transport.stall_timeout <= absl::ZeroDuration() ||
+      transport.upload_resume_timeout < absl::ZeroDuration()) {
+    return Invalid("transport", "expected a positive stall_timeout and no negative times");
+  }
   if (transport.buffer_bytes < (int64_t{16} << 20)) {
     return Invalid("transport.buffer_bytes", "expected at least 16 MiB");
   }
@@ -60,6 +66,13 @@ absl::Status ServerOptions::Validate() const {
   }
   if (programs_directory.empty()) return Invalid("programs", "a directory of programs is needed");
   return absl::OkStatus();
+}
+
+codec::WireLimits ServerOptions::EffectiveLimits() const {
+  codec::WireLimits effective = limits;
+  effective.max_key_set_bytes =
+      std::min(effective.max_key_set_bytes, static_cast<uint64_t>(engine.keys.max_set_bytes()));
+  return effective;
 }
 
 bool IsLoopback(const std::string& address) {

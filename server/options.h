@@ -41,7 +41,14 @@ struct ListenOptions {
 
 // Bounds of the transport. Those of messages are in WireLimits.
 struct TransportOptions {
+  // Of one connection.
   int max_concurrent_streams = 256;
+  // Uploads and evaluations of all connections together.
+  int max_calls = 1024;
+  // For the peer to send the next message of a stream, or to read one.
+  absl::Duration stall_timeout = absl::Seconds(30);
+  // How long what came of a broken upload is kept for a stream that goes on with it.
+  absl::Duration upload_resume_timeout = absl::Seconds(120);
   // Of gRPC's own buffers, for all connections together.
   int64_t buffer_bytes = int64_t{1} << 30;
   absl::Duration keepalive_interval = absl::Seconds(60);
@@ -78,6 +85,9 @@ struct ServerOptions {
 
   // InvalidArgument naming the field; FailedPrecondition for plaintext beyond loopback.
   absl::Status Validate() const;
+
+  // `limits`, and no key set larger than every tier and quota admits.
+  codec::WireLimits EffectiveLimits() const;
 };
 
 // Whether `address` (host:port, unix:path) can be reached from this machine only.

@@ -1,58 +1,102 @@
 #include "server/put_keys_reactor.h"
 
-#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/error_detail.h"
 #include "server/engine/failure_reason.h"
+#include "server/wire_message.h"
 #include "spdlog/spdlog.h"
 
 namespace cipherd::server {
+namespace {
+
+absl::Status CheckUploadId(const std::string& id) {
+  if (id.empty() || (id.size() >= 16 && id.size() <= 64)) return absl::OkStatus();
+  return codec::Refuse(v1::ERROR_REASON_MALFORMED_VALUE, "header.upload_id",
+                       absl::StrCat("expected 16 to 64 bytes or none, got ", id.size()));
+}
+
+}  // namespace
 
 PutKeysReactor::PutKeysReactor(const ServiceEnvironment& environment,
-                               grpc::CallbackServerContext& context, v1::PutKeysResponse& response)
+                               grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
     : environment_(environment),
       context_(context),
       response_(response),
-      rpc_("PutKeys", environment.metrics, environment.engine.clock()) {
-  StartRead(&request_);
+      rpc_("PutKeys", environment.metrics, environment.engine.clock()),
+      pass_(environment.calls),
+      stall_(environment.stalls, [this] { OnStall(); }) {
+  if (!pass_.is_open()) {
+    absl::MutexLock lock(&mu_);
+    FinishWith(TooManyCalls(environment_.calls));
+    return;
+  }
+  stall_.AwaitPeer();
+  StartRead(&bytes_);
+}
+
+void PutKeysReactor::OnDone() {
+  // Whoever finished the call on another thread has let go of the lock by now.
+  { absl::MutexLock lock(&mu_); }
+  delete this;
 }
 
 void PutKeysReactor::OnReadDone(bool ok) {
-  absl::Status status;
-  if (ok) {
-    status = Receive(request_);
-    // What a header brought along, unknown fields included, must not last as long as the stream.
-    request_.Clear();
-    if (status.ok()) {
-      StartRead(&request_);
-      return;
-    }
-  } else {
-    status = context_.IsCancelled() ? absl::CancelledError("the client left during the upload")
-                                    : Commit();
+  stall_.Rest();
+  if (!ok) {
+    OnHalfClose();
+    return;
   }
-  // Memory and charge go back before the client hears of the failure.
-  reader_.reset();
-  upload_.reset();
-  Finish(rpc_.Close(status));
+  absl::MutexLock lock(&mu_);
+  if (state_ == State::kFinished) return;
+  if (const absl::Status status = Receive(); !status.ok()) {
+    FinishWith(status);
+    return;
+  }
+  stall_.AwaitPeer();
+  StartRead(&bytes_);
 }
 
-absl::Status PutKeysReactor::Receive(const v1::PutKeysRequest& message) {
+void PutKeysReactor::OnHalfClose() {
+  absl::StatusOr<Complete> complete = absl::UnknownError("");
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kFinished) return;
+    if (context_.IsCancelled()) {
+      FinishBroken(absl::CancelledError("the client left during the upload"));
+      return;
+    }
+    complete = TakeComplete();
+    if (!complete.ok()) {
+      FinishWith(complete.status());
+      return;
+    }
+    state_ = State::kCommitting;
+  }
+  // Calls back, maybe before it returns; this object may be gone then.
+  environment_.engine.keys().Commit(
+      std::move(complete->memory), std::move(complete->set),
+      [this](const absl::StatusOr<engine::KeyStore::Committed>& stored) { OnStored(stored); });
+}
+
+absl::Status PutKeysReactor::Receive() {
+  v1::PutKeysRequest message;
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes_, message));
   if (message.has_header()) {
-    if (reader_.has_value()) {
+    if (received_.has_value()) {
       return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "expected one header, got another");
     }
     return BeginSet(message.header());
   }
-  if (!reader_.has_value()) {
+  if (!received_.has_value()) {
     return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "expected a header first");
   }
-  return reader_->Read(message, [this](const codec::TensorPlan& plan) {
-    return upload_->Allocate(plan.dtype, plan.shape);
-  });
+  engine::KeyUpload& memory = received_->memory;
+  return received_->reader.Read(
+      message, [&memory](const codec::TensorPlan& plan) { return memory.Allocate(plan.shape); });
 }
 
 absl::Status PutKeysReactor::BeginSet(const v1::KeySetHeader& header) {
@@ -60,34 +104,106 @@ absl::Status PutKeysReactor::BeginSet(const v1::KeySetHeader& header) {
     return engine::WithReason(absl::UnavailableError("the daemon is draining"),
                               engine::FailureReason::kUnavailable);
   }
+  CIPHERD_RETURN_IF_ERROR(CheckUploadId(header.upload_id()));
+  if (header.upload_id().empty()) {
+    if (header.resume_bytes() > 0) {
+      return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header.resume_bytes",
+                           "expected an upload_id with it");
+    }
+    return ReserveMemory(header);
+  }
+  const UploadTable::Key key{Caller::Of(context_).tenant, header.upload_id()};
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::optional<ReceivedKeys> kept,
+      environment_.uploads.Begin(key, header.resume_bytes(), [this] { context_.TryCancel(); }));
+  upload_ = key;
+  if (!kept.has_value()) return ReserveMemory(header);
+  const codec::KeySetReader& reader = kept->reader;
+  if (reader.context().id_bytes() != header.context_id() ||
+      reader.key_count() != header.key_count() || reader.total_bytes() != header.total_bytes()) {
+    return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header",
+                         "expected that of the upload that it goes on with");
+  }
+  received_ = std::move(kept);
+  return absl::OkStatus();
+}
+
+absl::Status PutKeysReactor::ReserveMemory(const v1::KeySetHeader& header) {
   CIPHERD_ASSIGN_OR_RETURN(
       codec::KeySetReader reader,
       codec::KeySetReader::Create(header, environment_.programs.contexts(), environment_.limits));
   CIPHERD_ASSIGN_OR_RETURN(
-      upload_, environment_.engine.keys().Reserve(Caller::Of(context_).tenant,
-                                                  static_cast<int64_t>(reader.total_bytes())));
-  reader_ = std::move(reader);
+      engine::KeyUpload memory,
+      environment_.engine.keys().Reserve(Caller::Of(context_).tenant,
+                                         static_cast<int64_t>(reader.total_bytes())));
+  received_.emplace(ReceivedKeys{std::move(reader), std::move(memory)});
   return absl::OkStatus();
 }
 
-absl::Status PutKeysReactor::Commit() {
-  if (!reader_.has_value()) {
+absl::StatusOr<PutKeysReactor::Complete> PutKeysReactor::TakeComplete() {
+  if (!received_.has_value()) {
     return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "the stream ended without one");
   }
-  CIPHERD_ASSIGN_OR_RETURN(codec::KeySet received,
-                           (*std::exchange(reader_, std::nullopt)).Finish());
-  ckks::KeySet keys;
-  for (codec::KeySet::Key& key : received.keys) {
-    keys.emplace(key.id, ckks::EvaluationKey{key.id, *key.value.FindTensor("data")});
+  ReceivedKeys received = *std::exchange(received_, std::nullopt);
+  CIPHERD_ASSIGN_OR_RETURN(codec::KeySet keys, std::move(received.reader).Finish());
+  Complete complete{.memory = std::move(received.memory),
+                    .set = {.id = keys.id, .context_id = keys.context_id}};
+  for (codec::KeySet::Key& key : keys.keys) {
+    complete.set.keys.emplace(key.id, ckks::EvaluationKey{key.id, *key.value.FindTensor("data")});
+    complete.set.digests.emplace(key.id, key.payload_digest);
   }
-  const engine::KeyStore::Committed stored = environment_.engine.keys().Commit(
-      *std::exchange(upload_, std::nullopt), received.id, received.context_id, std::move(keys));
-  CIPHERD_ASSIGN_OR_RETURN(*response_.mutable_key_set_id(),
-                           codec::EncodeDigest(stored.keys->id, "key_set_id"));
-  response_.set_existed(stored.existed);
-  spdlog::info("key set stored key_set_id={} keys={} bytes={} existed={}", stored.keys->id,
-               stored.keys->keys.size(), stored.keys->bytes, stored.existed);
-  return absl::OkStatus();
+  return complete;
+}
+
+void PutKeysReactor::OnStored(const absl::StatusOr<engine::KeyStore::Committed>& stored) {
+  absl::Status status = stored.status();
+  std::string key_set_id;
+  if (stored.ok()) {
+    const engine::KeySetInfo& info = *stored->info;
+    v1::PutKeysResponse response;
+    response.set_existed(stored->existed);
+    absl::StatusOr<std::string> id = codec::EncodeDigest(info.id, "key_set_id");
+    status = id.status();
+    if (id.ok()) {
+      key_set_id = info.id;
+      *response.mutable_key_set_id() = *std::move(id);
+      status = SerializeMessage(response, response_);
+    }
+    spdlog::info("key set stored key_set_id={} keys={} bytes={} existed={}", info.id,
+                 info.keys.size(), info.bytes, stored->existed);
+  }
+  absl::MutexLock lock(&mu_);
+  if (upload_.has_value()) {
+    environment_.uploads.End(*std::exchange(upload_, std::nullopt), key_set_id);
+  }
+  FinishWith(status);
+}
+
+void PutKeysReactor::OnStall() {
+  absl::MutexLock lock(&mu_);
+  if (state_ == State::kReceiving) {
+    FinishBroken(Stalled(environment_.stalls, "the next message of the upload"));
+  } else {
+    // It does not take the status either.
+    context_.TryCancel();
+  }
+}
+
+void PutKeysReactor::FinishBroken(const absl::Status& status) {
+  if (upload_.has_value() && received_.has_value()) {
+    environment_.uploads.Park(*std::exchange(upload_, std::nullopt),
+                              *std::exchange(received_, std::nullopt));
+  }
+  FinishWith(status);
+}
+
+void PutKeysReactor::FinishWith(const absl::Status& status) {
+  state_ = State::kFinished;
+  // Memory and charge go back before the client hears of the failure.
+  received_.reset();
+  if (upload_.has_value()) environment_.uploads.End(*std::exchange(upload_, std::nullopt), "");
+  stall_.AwaitPeer();
+  Finish(rpc_.Close(status));
 }
 
 }  // namespace cipherd::server

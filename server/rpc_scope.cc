@@ -1,5 +1,6 @@
 #include "server/rpc_scope.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,9 @@ namespace cipherd::server {
 namespace {
 
 using engine::FailureReason;
+
+// Where whoever refused cannot tell when there will be room.
+constexpr absl::Duration kDefaultRetryDelay = absl::Milliseconds(250);
 
 v1::ErrorReason ToWire(FailureReason reason) {
   switch (reason) {
@@ -28,6 +32,10 @@ v1::ErrorReason ToWire(FailureReason reason) {
       return v1::ERROR_REASON_LIMIT_EXCEEDED;
     case FailureReason::kOverloaded:
       return v1::ERROR_REASON_OVERLOADED;
+    case FailureReason::kUnknownUpload:
+      return v1::ERROR_REASON_UNKNOWN_UPLOAD;
+    case FailureReason::kStalled:
+      return v1::ERROR_REASON_STALLED;
     case FailureReason::kUnavailable:
       return v1::ERROR_REASON_UNAVAILABLE;
   }
@@ -52,7 +60,12 @@ std::string_view PathOf(FailureReason reason) {
 
 absl::Status WithDetailForClients(absl::Status status) {
   const FailureReason reason = engine::ReasonOf(status);
+  std::optional<absl::Duration> retry_delay = engine::RetryDelayOf(status);
+  if (reason == FailureReason::kOverloaded && !retry_delay.has_value()) {
+    retry_delay = kDefaultRetryDelay;
+  }
   status = engine::WithoutReason(std::move(status));
+  if (retry_delay.has_value()) status = codec::WithRetryInfo(std::move(status), *retry_delay);
   if (codec::GetErrorDetail(status).has_value() || reason == FailureReason::kUnspecified) {
     return status;
   }

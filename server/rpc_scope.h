@@ -6,7 +6,7 @@
 //
 // The line of an evaluation, or of a failure, is information; that of any other success is for
 // debugging. A failure carries an ErrorDetail: the codec's own, or one made of the engine's
-// FailureReason.
+// FailureReason; one that is overloaded says when to try again (RetryInfo).
 #pragma once
 
 #include <string_view>

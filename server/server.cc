@@ -56,12 +56,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> programs,
                std::unique_ptr<engine::Engine> engine)
     : options_(options),
+      limits_(options.EffectiveLimits()),
       programs_(std::move(programs)),
       engine_(std::move(engine)),
+      calls_(options.transport.max_calls),
+      stalls_(options.transport.stall_timeout, engine_->clock()),
+      uploads_(options.transport.upload_resume_timeout, engine_->clock()),
       service_({.engine = *engine_,
                 .programs = *programs_,
                 .metrics = metrics_,
-                .limits = options_.limits,
+                .calls = calls_,
+                .stalls = stalls_,
+                .uploads = uploads_,
+                .limits = limits_,
                 .insecure_contexts_allowed = options_.allow_insecure_contexts}) {
   engine_->set_readiness_listener(
       [this](std::string_view program, bool ready) { OnReadiness(program, ready); });

@@ -68,10 +68,14 @@ class Server {
   void UpdateDaemonHealth();
 
   const ServerOptions options_;
+  const codec::WireLimits limits_;
   const std::unique_ptr<ProgramRegistry> programs_;
   const std::unique_ptr<engine::Engine> engine_;
   Metrics metrics_;
   HealthService health_;
+  CallGate calls_;
+  StallWatch stalls_;
+  UploadTable uploads_;
   EvaluationService service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   int port_ = 0;

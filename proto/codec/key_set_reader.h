@@ -67,6 +67,9 @@ class KeySetReader {
   const KnownContext& context() const { return *context_; }
   uint64_t total_bytes() const { return total_bytes_; }
   uint64_t remaining_bytes() const { return remaining_bytes_; }
+  uint32_t key_count() const { return key_count_; }
+  // Those whose description has come; the last of them may lack bytes.
+  uint32_t described_keys() const { return static_cast<uint32_t>(ids_.size()); }
 
   // The next message of the stream after the header: BeginKey or Write.
   absl::Status Read(const v1::PutKeysRequest& message, const TensorAllocator& allocate);

@@ -1,0 +1,48 @@
+// Stands between a client and a daemon on loopback, and cuts the connections when a test says so.
+//
+//   Relay relay(server->port());
+//   ... connect to relay.address() ...
+//   relay.CutAfter(1 << 20);        // once that many more bytes have gone to the daemon
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace cipherd::server::testing {
+
+class Relay {
+ public:
+  explicit Relay(int target_port);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // New connections go through; those of the moment of the cut do not come back.
+  void CutAfter(int64_t bytes) { allowance_ = bytes; }
+  int cut_count() const { return cut_count_; }
+
+ private:
+  struct Connection {
+    int client = -1;
+    int daemon = -1;
+    std::thread up;
+    std::thread down;
+  };
+  void Accept();
+  void Pump(int from, int to, bool counts);
+
+  const int target_port_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<int64_t> allowance_ = INT64_MAX;
+  std::atomic<int> cut_count_ = 0;
+  std::mutex mu_;
+  std::list<Connection> connections_;
+  std::thread accept_thread_;
+};
+
+}  // namespace cipherd::server::testing

@@ -1,0 +1,221 @@
+// Clients that stop in the middle, and messages that are none.
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "proto/codec/error_detail.h"
+#include "proto/codec/tree_encoder.h"
+#include "proto/grpc_status/grpc_status.h"
+#include "server/stall_watch.h"
+#include "tests/server/service_fixture.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::server {
+namespace {
+
+using ::cipherd::testing::StatusIs;
+using namespace server::testing;  // NOLINT: the test's own vocabulary
+
+TEST(StallWatchTest, APeerHasItsTimeAndIsReportedOnce) {
+  base::FakeClock clock;
+  StallWatch watch(absl::Seconds(10), clock);
+  int stalls = 0, others = 0;
+  StallWatch::Call call(watch, [&] { ++stalls; });
+  StallWatch::Call other(watch, [&] { ++others; });
+  const auto after = [&](absl::Duration time) {
+    clock.Advance(time);
+    watch.Check();
+    return stalls;
+  };
+  EXPECT_EQ(after(absl::Hours(1)), 0) << "nothing is asked of it";
+  call.AwaitPeer();
+  EXPECT_EQ(after(absl::Seconds(9)), 0);
+  call.AwaitPeer();
+  EXPECT_EQ(after(absl::Seconds(9)), 0) << "it moved";
+  call.Rest();
+  EXPECT_EQ(after(absl::Seconds(9)), 0);
+  call.AwaitPeer();
+  EXPECT_EQ(after(absl::Seconds(10)), 1);
+  EXPECT_EQ(after(absl::Seconds(10)), 1);
+  call.AwaitPeer();
+  EXPECT_EQ(after(absl::Seconds(10)), 2);
+  EXPECT_EQ(others, 0);
+}
+
+class StallTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ServerOptions options = TestOptions(directory_.path());
+    options.transport.stall_timeout = absl::Milliseconds(300);
+    Start(options);
+    bytes_before_ = server_->engine().keys().used_bytes();
+  }
+  WireRequest Good() {
+    return MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128)));
+  }
+  void ExpectStalled(const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_STALLED);
+  }
+  size_t LeasedTrees() {
+    return (*server_->engine().FindProgram("square_sum"))->trees().leased_count();
+  }
+
+  int64_t bytes_before_ = 0;
+};
+
+TEST_F(StallTest, AHeaderOnlyUploadDoesNotHoldItsBudget) {
+  grpc::ClientContext context;
+  v1::PutKeysResponse response;
+  const auto writer = stub_->PutKeys(&context, &response);
+  v1::PutKeysRequest header;
+  header.mutable_header()->set_context_id(alice().program().known_context->id_bytes());
+  header.mutable_header()->set_key_count(2);
+  header.mutable_header()->set_total_bytes(alice().program().key_bytes);
+  ASSERT_TRUE(writer->Write(header));
+  while (server_->engine().keys().used_bytes() == bytes_before_) std::this_thread::yield();
+  ExpectStalled(writer->Finish());
+  EXPECT_EQ(server_->engine().keys().used_bytes(), bytes_before_);
+}
+
+TEST_F(StallTest, AnUploadThatNeverBeginsEnds) {
+  grpc::ClientContext context;
+  v1::PutKeysResponse response;
+  const auto writer = stub_->PutKeys(&context, &response);
+  ExpectStalled(writer->Finish());
+}
+
+TEST_F(StallTest, InputsThatStopComingGiveTheirPlaceBack) {
+  const WireRequest request = Good();
+  grpc::ClientContext context;
+  const auto stream = stub_->EvaluateStream(&context);
+  v1::EvaluateStreamRequest message;
+  *message.mutable_header() = request.header;
+  ASSERT_TRUE(stream->Write(message));
+  while (LeasedTrees() == 0) std::this_thread::yield();
+  v1::EvaluateStreamResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  ExpectStalled(stream->Finish());
+  EXPECT_EQ(LeasedTrees(), 0u);
+  ExpectGoodRequestSucceeds();
+}
+
+TEST_F(StallTest, AResultThatIsNotReadGivesItsPlaceBack) {
+  // A window smaller than the result, and nobody who reads.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1024);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt("cipherd.test.slow", 1);
+  const auto stub = v1::EvaluationService::NewStub(
+      grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments));
+  const WireRequest request = Good();
+  grpc::ClientContext context;
+  const auto stream = stub->EvaluateStream(&context);
+  v1::EvaluateStreamRequest message;
+  *message.mutable_header() = request.header;
+  ASSERT_TRUE(stream->Write(message));
+  message.set_chunk(request.payload);
+  ASSERT_TRUE(stream->Write(message));
+  stream->WritesDone();
+  const auto ended = [&] {
+    const auto counts = server_->engine().ledger().Snapshot().at("square_sum");
+    return counts.accepted > 0 && counts.in_flight == 0;
+  };
+  while (!ended()) std::this_thread::yield();
+  EXPECT_EQ(LeasedTrees(), 0u);
+  v1::EvaluateStreamResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+// Sends raw bytes as the messages of a stream, and returns the call's status.
+grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                     const std::vector<std::string>& messages) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/cipherd.v1.EvaluationService/" + method, &queue);
+  const auto await = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return ok;
+  };
+  call->StartCall(nullptr);
+  await();
+  for (const std::string& message : messages) {
+    grpc::Slice slice(message);
+    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    if (!await()) break;
+  }
+  call->WritesDone(nullptr);
+  await();
+  grpc::ByteBuffer ignored;
+  call->Read(&ignored, nullptr);
+  await();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  await();
+  return status;
+}
+
+TEST_F(StallTest, ADamagedMessageAfterAWholePayloadIsAnError) {
+  const WireRequest good = Good();
+  v1::EvaluateStreamRequest header, chunk;
+  *header.mutable_header() = good.header;
+  chunk.set_chunk(good.payload);
+  const std::vector<std::string> whole = {header.SerializeAsString(), chunk.SerializeAsString()};
+  EXPECT_TRUE(SendRaw(NewChannel(), "EvaluateStream", whole).ok());
+  for (const std::string& damaged :
+       {std::string("\xff\xff\xff"), whole[1].substr(0, whole[1].size() / 2)}) {
+    std::vector<std::string> messages = whole;
+    messages.push_back(damaged);
+    const grpc::Status status = SendRaw(NewChannel(), "EvaluateStream", messages);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE);
+  }
+  EXPECT_EQ(LeasedTrees(), 0u);
+}
+
+TEST_F(StallTest, ADamagedMessageAfterAWholeUploadStoresNothing) {
+  const std::vector<value::ExactValue> keys = Party(client_->GetProgram("square_sum").value(), 77)
+                                                  .MakeKeys(alice().program().required_keys);
+  v1::PutKeysRequest header;
+  header.mutable_header()->set_context_id(alice().program().known_context->id_bytes());
+  header.mutable_header()->set_key_count(static_cast<uint32_t>(keys.size()));
+  header.mutable_header()->set_total_bytes(alice().program().key_bytes);
+  std::vector<std::string> messages = {header.SerializeAsString()};
+  for (const value::ExactValue& key : keys) {
+    v1::PutKeysRequest description, chunk;
+    codec::PayloadSource payload =
+        codec::EncodeValue(key, "key", description.mutable_key()).value();
+    messages.push_back(description.SerializeAsString());
+    while (payload.remaining_bytes() > 0) {
+      payload.TakeInto(1 << 15, chunk.mutable_chunk());
+      messages.push_back(chunk.SerializeAsString());
+    }
+  }
+  messages.push_back("\xff\xff\xff");
+  const grpc::Status status = SendRaw(NewChannel(), "PutKeys", messages);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(server_->engine().keys().set_count(), 1u);
+  EXPECT_EQ(server_->engine().keys().used_bytes(), bytes_before_);
+}
+
+TEST_F(StallTest, ADamagedUnaryMessageHasADetail) {
+  for (const char* method :
+       {"Evaluate", "GetProgram", "DropKeys", "GetServerInfo", "ListPrograms", "GetKeyUpload"}) {
+    const grpc::Status status = SendRaw(NewChannel(), method, {"\xff\xff\xff"});
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE) << method;
+  }
+  ExpectGoodRequestSucceeds();
+}
+
+}  // namespace
+}  // namespace cipherd::server
