@@ -51,8 +51,12 @@ KeyUpload::KeyUpload(v1::EvaluationService::Stub& stub, ContextFactory make_cont
 
 KeyUpload::~KeyUpload() {
   if (writer_ == nullptr) return;
-  // An end before everything has come tells the daemon to keep nothing; a cancellation would have
-  // it wait for a stream that goes on.
+  writer_->WritesDone();
+  FinishCall().IgnoreError();
+  if (position_.bytes == 0) return;
+  // The daemon keeps what has come, until the upload begins anew; and that one has nothing to keep.
+  position_ = {};
+  if (!Open().ok()) return;
   writer_->WritesDone();
   FinishCall().IgnoreError();
 }

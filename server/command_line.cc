@@ -58,6 +58,8 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
            "Budget of device memory");
   AddBytes(app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,
            "Budget of pinned host memory");
+  AddBytes(app, "--pinned-at-start", options.device.pools.pinned_memory.initial_bytes,
+           "Pinned host memory that is taken at the start, at once in slabs");
   AddBytes(app, "--key-host-memory", options.engine.keys.host_budget_bytes,
            "Budget of key sets in pinned host memory");
   AddBytes(app, "--key-device-memory", options.engine.keys.device_budget_bytes,

@@ -65,8 +65,10 @@ void PutKeysReactor::OnHalfClose() {
   {
     absl::MutexLock lock(&mu_);
     if (state_ == State::kFinished) return;
-    if (context_.IsCancelled()) {
-      FinishBroken(absl::CancelledError("the client left during the upload"));
+    // A connection that broke may look like a half-close for a moment: what is incomplete was cut.
+    if (context_.IsCancelled() ||
+        (received_.has_value() && received_->reader.remaining_bytes() > 0)) {
+      FinishBroken(EarlyEnd());
       return;
     }
     complete = TakeComplete();
@@ -189,8 +191,18 @@ void PutKeysReactor::OnStall() {
   }
 }
 
+absl::Status PutKeysReactor::EarlyEnd() const {
+  if (context_.IsCancelled() || !received_.has_value()) {
+    return absl::CancelledError("the client left during the upload");
+  }
+  return codec::Refuse(
+      v1::ERROR_REASON_MALFORMED_VALUE, "keys",
+      absl::StrCat("expected ", received_->reader.total_bytes(),
+                   " bytes, as declared, got the end after ", received_->received_bytes()));
+}
+
 void PutKeysReactor::FinishBroken(const absl::Status& status) {
-  if (upload_.has_value() && received_.has_value()) {
+  if (upload_.has_value() && received_.has_value() && received_->received_bytes() > 0) {
     environment_.uploads.Park(*std::exchange(upload_, std::nullopt),
                               *std::exchange(received_, std::nullopt));
   }

@@ -4,8 +4,8 @@
 //       |                           |                      ^
 //       +--- error, break, stall ---+----------------------+
 //
-// A break or a stall parks what has come where the client named the upload (upload_table.h), and
-// gives it up otherwise.
+// A break, an early end or a stall parks what has come where the client named the upload
+// (upload_table.h), and gives it up otherwise.
 #pragma once
 
 #include <optional>
@@ -51,6 +51,8 @@ class PutKeysReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void OnHalfClose() ABSL_LOCKS_EXCLUDED(mu_);
   void OnStored(const absl::StatusOr<engine::KeyStore::Committed>& stored) ABSL_LOCKS_EXCLUDED(mu_);
   void OnStall() ABSL_LOCKS_EXCLUDED(mu_);
+  // What a client is told whose stream ended before everything had come.
+  absl::Status EarlyEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The stream broke: parks what may be gone on with.
   void FinishBroken(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FinishWith(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -45,6 +45,8 @@ void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& bu
   builder.SetMaxReceiveMessageSize(cipherd::transport::MaxMessageBytes(
       options.limits.max_chunk_bytes, options.limits.max_unary_bytes));
 
+  // A stream's message is read when the service asks for it. Ahead of that gRPC holds what the
+  // stream's window lets come, and it shrinks windows as the quota fills.
   grpc::ResourceQuota quota("cipherd");
   quota.Resize(static_cast<size_t>(transport.buffer_bytes));
   builder.SetResourceQuota(quota);

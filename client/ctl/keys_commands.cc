@@ -1,4 +1,5 @@
 // put-keys and drop-keys.
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +25,16 @@ struct Flags {
   }
 };
 
+// The hash that ends the file: the same file continues the same upload, also after this process was
+// interrupted. Empty where it cannot be read; the reader of the file says why.
+std::string UploadIdOf(const std::string& path) {
+  std::string hash(32, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(-static_cast<std::streamoff>(hash.size()), std::ios::end);
+  file.read(hash.data(), static_cast<std::streamsize>(hash.size()));
+  return file ? hash : "";
+}
+
 absl::Status PutKeys(const Flags& flags) {
   CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
   const KeyDirectory keys(flags.keys);
@@ -40,9 +51,11 @@ absl::Status PutKeys(const Flags& flags) {
       client->StartKeyUpload({.context = program->known_context,
                               .key_count = file.key_count(),
                               .total_bytes = file.total_bytes(),
-                              .progress = [&](uint64_t sent_bytes, uint64_t) {
-                                progress.Update(static_cast<int64_t>(sent_bytes));
-                              }}));
+                              .progress =
+                                  [&](uint64_t sent_bytes, uint64_t) {
+                                    progress.Update(static_cast<int64_t>(sent_bytes));
+                                  },
+                              .upload_id = UploadIdOf(keys.evaluation_keys_path())}));
   for (int i = 0; i < file.key_count(); ++i) {
     CIPHERD_ASSIGN_OR_RETURN(const value::ExactValue key, file.ReadKey());
     CIPHERD_RETURN_IF_ERROR(upload->Add(key));

@@ -1,17 +1,22 @@
 #include "core/runtime/slab_pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/checked_math.h"
 #include "core/base/status_macros.h"
+#include "core/runtime/host_memory_limit.h"
 
 namespace cipherd::runtime {
 namespace {
 
 constexpr size_t kBlockAlignment = 256;
+// More do not pin faster.
+constexpr size_t kInitialThreads = 8;
 
 // Nothing where the rounded size exceeds 64 bits.
 std::optional<size_t> RoundToAlignment(size_t bytes) {
@@ -56,14 +61,44 @@ absl::StatusOr<std::shared_ptr<SlabPool>> SlabPool::Create(std::string_view labe
                                                            std::unique_ptr<SlabSource> source) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
   std::shared_ptr<SlabPool> pool(new SlabPool(label, space, device, options, std::move(source)));
-  std::lock_guard lock(pool->mu_);
-  size_t missing = options.initial_bytes / kBlockAlignment * kBlockAlignment;
-  while (missing > 0) {
-    const size_t slab = std::min(missing, options.slab_bytes);
-    CIPHERD_RETURN_IF_ERROR(pool->AddSlab(slab));
-    missing -= slab;
-  }
+  CIPHERD_RETURN_IF_ERROR(pool->ReserveInitial());
   return pool;
+}
+
+absl::Status SlabPool::ReserveInitial() {
+  const size_t total_bytes = options_.initial_bytes / kBlockAlignment * kBlockAlignment;
+  const size_t slab_count =
+      total_bytes / options_.slab_bytes + (total_bytes % options_.slab_bytes > 0);
+  if (const std::optional<size_t> available = AvailableHostBytes();
+      space_ == MemorySpace::kPinned && available.has_value() &&
+      options_.initial_bytes > *available) {
+    return absl::ResourceExhaustedError(absl::StrCat(label_, ": asked for ", options_.initial_bytes,
+                                                     " bytes at the start, and the machine has ",
+                                                     *available, " left"));
+  }
+  std::atomic<size_t> next = 0;
+  absl::Status status;
+  const auto take_slabs = [&] {
+    for (size_t i = next++; i < slab_count; i = next++) {
+      const size_t bytes = std::min(options_.slab_bytes, total_bytes - i * options_.slab_bytes);
+      const absl::StatusOr<void*> data = source_->Allocate(bytes);
+      std::lock_guard lock(mu_);
+      ++stats_.slab_allocation_count;
+      if (data.ok()) {
+        AdoptSlab(*data, bytes);
+      } else {
+        status.Update(data.status());
+        next = slab_count;
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(slab_count, kInitialThreads); ++i) {
+    others.emplace_back(take_slabs);
+  }
+  take_slabs();
+  for (std::thread& other : others) other.join();
+  return status;
 }
 
 SlabPool::SlabPool(std::string_view label, MemorySpace space, Device* device,
@@ -334,6 +369,11 @@ absl::Status SlabPool::Grow(size_t bytes, size_t requested_bytes) {
 absl::Status SlabPool::AddSlab(size_t bytes) {
   ++stats_.slab_allocation_count;
   CIPHERD_ASSIGN_OR_RETURN(void* data, source_->Allocate(bytes));
+  AdoptSlab(data, bytes);
+  return absl::OkStatus();
+}
+
+void SlabPool::AdoptSlab(void* data, size_t bytes) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(data);
   slab_bytes_.emplace(address, bytes);
   stats_.reserved_bytes += bytes;
@@ -343,7 +383,6 @@ absl::Status SlabPool::AddSlab(size_t bytes) {
   block.slab = address;
   block.bytes = bytes;
   AddToOrder(blocks_.emplace(address, std::move(block)).first->second);
-  return absl::OkStatus();
 }
 
 void SlabPool::FreeEmptySlabs() {

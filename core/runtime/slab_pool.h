@@ -69,8 +69,9 @@ class CapturePool {
 class SlabPool : public std::enable_shared_from_this<SlabPool> {
  public:
   // `label` names the pool in errors. `device` may be null in tests. Reserves
-  // options.initial_bytes. Errors: InvalidArgument for the options, ResourceExhausted from the
-  // source.
+  // options.initial_bytes, in slabs that several threads take at once: pinning a gigabyte takes half
+  // a second. Errors: InvalidArgument for the options, ResourceExhausted from the source, or, before
+  // anything is pinned, where the machine has not so much left.
   static absl::StatusOr<std::shared_ptr<SlabPool>> Create(std::string_view label, MemorySpace space,
                                                           Device* device,
                                                           const PoolOptions& options,
@@ -159,6 +160,9 @@ class SlabPool : public std::enable_shared_from_this<SlabPool> {
   // Makes room for a block of `bytes`, which stands for a request of `requested_bytes`.
   absl::Status Grow(size_t bytes, size_t requested_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSlab(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AdoptSlab(void* data, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reserves options.initial_bytes. Before anybody else has the pool.
+  absl::Status ReserveInitial();
   void FreeEmptySlabs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddAllocated(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,14 +1,18 @@
 #include "core/runtime/slab_pool.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/runtime/host_memory_limit.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
@@ -23,6 +27,7 @@ constexpr size_t kSlabBytes = 4096;
 
 // What the source of a pool was asked for. Can be told to have no more.
 struct SourceLog {
+  std::mutex mu;
   std::map<void*, size_t> slabs;
   size_t capacity_bytes = SIZE_MAX;
   size_t held_bytes = 0;
@@ -35,6 +40,7 @@ class FakeSource final : public SlabSource {
 
   absl::StatusOr<void*> Allocate(size_t bytes) override {
     EXPECT_EQ(bytes % 256, 0u);
+    std::lock_guard lock(log_.mu);
     if (bytes > log_.capacity_bytes - log_.held_bytes) {
       return absl::ResourceExhaustedError("the fake has no more");
     }
@@ -113,6 +119,63 @@ TEST_F(SlabPoolTest, InitialBytesAreReservedAtOnceAndServeRequests) {
   const StoragePtr first = New(kSlabBytes, a_);
   const StoragePtr second = New(kSlabBytes, a_);
   EXPECT_EQ(pool_->stats().slab_allocation_count, 3u);
+}
+
+TEST_F(SlabPoolTest, InitialSlabsAreTakenAtOnce) {
+  // Each allocation waits for another one under way.
+  class MeetingSource final : public SlabSource {
+   public:
+    absl::StatusOr<void*> Allocate(size_t bytes) override {
+      std::unique_lock lock(mu_);
+      ++arrivals_;
+      met_.notify_all();
+      met_.wait(lock, [this] { return arrivals_ >= 4; });
+      return std::aligned_alloc(256, bytes);
+    }
+    void Free(void* slab, size_t) override { std::free(slab); }
+
+   private:
+    std::mutex mu_;
+    std::condition_variable met_;
+    int arrivals_ = 0;
+  };
+  PoolOptions options;
+  options.slab_bytes = kSlabBytes;
+  options.initial_bytes = 4 * kSlabBytes;
+  ASSERT_OK_AND_ASSIGN(const auto pool,
+                       SlabPool::Create("test memory", MemorySpace::kPinned, nullptr, options,
+                                        std::make_unique<MeetingSource>()));
+  EXPECT_EQ(pool->stats().reserved_bytes, 4 * kSlabBytes);
+}
+
+TEST_F(SlabPoolTest, AStartThatFailsHalfWayGivesEverythingBack) {
+  log_.capacity_bytes = 2 * kSlabBytes;
+  PoolOptions options;
+  options.slab_bytes = kSlabBytes;
+  options.initial_bytes = 9 * kSlabBytes;
+  EXPECT_THAT(SlabPool::Create("test memory", MemorySpace::kDevice, nullptr, options,
+                               std::make_unique<FakeSource>(log_)),
+              StatusIs(kExhausted));
+  EXPECT_TRUE(log_.slabs.empty());
+}
+
+TEST_F(SlabPoolTest, MoreThanTheMachineHasIsNotPinned) {
+  PoolOptions options;
+  options.budget_bytes = options.initial_bytes = size_t{1} << 60;
+  options.slab_bytes = size_t{1} << 30;
+  EXPECT_THAT(SlabPool::Create("test memory", MemorySpace::kPinned, nullptr, options,
+                               std::make_unique<FakeSource>(log_)),
+              StatusIs(kExhausted, HasSubstr("left")));
+  EXPECT_TRUE(log_.slabs.empty());
+}
+
+TEST(HostMemoryLimitTest, TheLeastOfWhatIsSaidCounts) {
+  EXPECT_EQ(ParseMemAvailable("MemTotal:  9 kB\nMemAvailable:       7 kB\n"), 7 * 1024u);
+  EXPECT_EQ(ParseMemAvailable("MemTotal:  9 kB\n"), std::nullopt);
+  EXPECT_EQ(ParseGroupHeadroom("1000\n", "300\n"), 700u);
+  EXPECT_EQ(ParseGroupHeadroom("1000\n", "3000\n"), 0u);
+  EXPECT_EQ(ParseGroupHeadroom("max\n", "300\n"), std::nullopt);
+  EXPECT_GT(AvailableHostBytes().value(), 0u);
 }
 
 TEST_F(SlabPoolTest, ALargeBlockGetsASlabOfExactlyItsSize) {

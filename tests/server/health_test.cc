@@ -6,6 +6,7 @@
 #include "health.grpc.pb.h"
 #include "proto/codec/error_detail.h"
 #include "proto/grpc_status/grpc_status.h"
+#include "server/health_service.h"
 #include "server/probe.h"
 #include "tests/server/service_fixture.h"
 #include "tests/testing/status_matchers.h"
@@ -50,6 +51,7 @@ class Watch {
     request.set_service(service);
     reader_ = stub.Watch(&context_, request);
   }
+  ~Watch() { context_.TryCancel(); }
   // The next status; UNKNOWN at the end.
   HealthCheckResponse::ServingStatus Next() {
     HealthCheckResponse response;
@@ -101,6 +103,30 @@ TEST_F(HealthTest, WatchTellsEveryChangeAndTheEnd) {
   EXPECT_EQ(daemon.Next(), HealthCheckResponse::UNKNOWN);
   EXPECT_EQ(daemon.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   shutdown.join();
+}
+
+TEST_F(HealthTest, WatchersAreBoundedAndNamesAreNotKept) {
+  Watch long_name(*health_, std::string(kMaxHealthNameBytes + 1, 'x'));
+  EXPECT_EQ(long_name.Next(), HealthCheckResponse::UNKNOWN);
+  EXPECT_EQ(long_name.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  // A connection holds few calls; several hold many.
+  std::vector<std::unique_ptr<Health::Stub>> stubs;
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (size_t i = 0; i < kMaxHealthWatchers; ++i) {
+    if (i % 128 == 0) stubs.push_back(Health::NewStub(NewChannel()));
+    watches.push_back(std::make_unique<Watch>(*stubs.back(), ""));
+    ASSERT_EQ(watches.back()->Next(), HealthCheckResponse::NOT_SERVING) << i;
+  }
+  Watch one_more(*health_, "");
+  EXPECT_EQ(one_more.Next(), HealthCheckResponse::UNKNOWN);
+  EXPECT_EQ(one_more.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(*Check(""), HealthCheckResponse::NOT_SERVING);
+  // Who leaves makes room.
+  watches.resize(watches.size() / 2);
+  while (true) {
+    Watch again(*health_, "");
+    if (again.Next() == HealthCheckResponse::NOT_SERVING) break;
+  }
 }
 
 TEST_F(HealthTest, AProgramThatIsNotReadyIsUnavailable) {

@@ -144,7 +144,7 @@ TEST_F(PutKeysTest, EachBrokenUploadHasItsStatusAndLeavesNothing) {
        StatusCode::kInvalidArgument, v1::ERROR_REASON_LIMIT_EXCEEDED},
       {"more bytes than the device may keep",
        {Header(700, 700 * total / keys_.size())},
-       StatusCode::kResourceExhausted,
+       StatusCode::kInvalidArgument,
        v1::ERROR_REASON_LIMIT_EXCEEDED},
   };
   const size_t pinned = server_->engine().device().pinned_memory_stats().allocated_bytes;
@@ -178,7 +178,8 @@ TEST_F(PutKeysTest, AnUploadThatIsCancelledLeavesNothing) {
 }
 
 TEST_F(PutKeysTest, UploadsBeyondTheBudgetAreRefusedUntilThereIsRoom) {
-  // Reservations of uploads under way count.
+  // Reservations of uploads under way count, and sets in use do not make room.
+  const auto in_use = server_->engine().keys().Acquire("local", alice_keys());
   const int64_t budget = server_->engine().keys().budget_bytes();
   ASSERT_OK_AND_ASSIGN(auto a, server_->engine().keys().Reserve("other", budget / 2));
   ASSERT_OK_AND_ASSIGN(auto b,

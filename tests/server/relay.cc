@@ -35,6 +35,8 @@ Relay::Relay(int target_port) : target_port_(target_port) {
 }
 
 Relay::~Relay() {
+  holds_replies_ = false;
+  holds_replies_.notify_all();
   shutdown(listener_, SHUT_RDWR);
   accept_thread_.join();
   close(listener_);
@@ -73,6 +75,7 @@ void Relay::Pump(int from, int to, bool counts) {
   while (true) {
     const ssize_t count = read(from, buffer.data(), buffer.size());
     if (count <= 0) break;
+    if (!counts) holds_replies_.wait(true);
     if (counts && allowance_.fetch_sub(count) < count) {
       ++cut_count_;
       allowance_ = INT64_MAX;

@@ -3,6 +3,7 @@
 //   Relay relay(server->port());
 //   ... connect to relay.address() ...
 //   relay.CutAfter(1 << 20);        // once that many more bytes have gone to the daemon
+//   relay.HoldReplies();            // or as if nobody read
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,8 @@ class Relay {
   // New connections go through; those of the moment of the cut do not come back.
   void CutAfter(int64_t bytes) { allowance_ = bytes; }
   int cut_count() const { return cut_count_; }
+  // From now on nothing of the daemon's comes through: a client that does not read.
+  void HoldReplies() { holds_replies_ = true; }
 
  private:
   struct Connection {
@@ -40,6 +43,7 @@ class Relay {
   int port_ = 0;
   std::atomic<int64_t> allowance_ = INT64_MAX;
   std::atomic<int> cut_count_ = 0;
+  std::atomic<bool> holds_replies_ = false;
   std::mutex mu_;
   std::list<Connection> connections_;
   std::thread accept_thread_;

@@ -26,19 +26,19 @@ class TenantsTest : public ServiceTest {
   }
 
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(const std::string& name) {
+    return ConnectWith(name.empty() ? TestAuthority::Files{} : authority_.Issue(name));
+  }
+  absl::StatusOr<std::unique_ptr<client::Client>> ConnectWith(const TestAuthority::Files& files) {
     client::ClientOptions options;
     options.target = "127.0.0.1:" + std::to_string(server_->port());
     options.security_policy = ckks::SecurityPolicy::kAllowInsecure;
-    options.connect_timeout = name.empty() ? absl::Seconds(1) : absl::Seconds(30);
+    options.connect_timeout = files.key.empty() ? absl::Seconds(1) : absl::Seconds(30);
     options.tls = client::TlsOptions{.ca_file = authority_.ca_file(),
                                      .certificate_file = "",
                                      .private_key_file = "",
                                      .server_name = "localhost"};
-    if (!name.empty()) {
-      const TestAuthority::Files files = authority_.Issue(name);
-      options.tls->certificate_file = files.certificate;
-      options.tls->private_key_file = files.key;
-    }
+    options.tls->certificate_file = files.certificate;
+    options.tls->private_key_file = files.key;
     return client::Client::Connect(options);
   }
 
@@ -71,6 +71,27 @@ TEST_F(TenantsTest, AKeySetIsUnknownToOtherTenants) {
   // The name is the tenant, whatever the connection.
   ASSERT_OK_AND_ASSIGN(const auto again, Connect("alice"));
   EXPECT_OK(again->Evaluate(request));
+}
+
+TEST_F(TenantsTest, ACommonNameIsNoAlternativeName) {
+  ASSERT_OK_AND_ASSIGN(const auto alice_client, Connect("alice"));
+  ASSERT_OK_AND_ASSIGN(const client::ProgramPtr program, alice_client->GetProgram("square_sum"));
+  Party alice(program, 1);
+  ASSERT_OK_AND_ASSIGN(const std::string keys, alice.UploadKeys(*alice_client));
+  const client::EvaluationRequest request = {.program = program,
+                                             .key_set_id = keys,
+                                             .request_id = "",
+                                             .inputs = alice.Encrypt(TestSlots(1, 128))};
+  // The same name in the other place, alone or beside another's.
+  for (const char* alternative_name : {"", "mallory"}) {
+    ASSERT_OK_AND_ASSIGN(const auto other,
+                         ConnectWith(authority_.IssueWithNames("alice", alternative_name)));
+    EXPECT_THAT(other->Evaluate(request), StatusIs(absl::StatusCode::kNotFound));
+  }
+  // The alternative name alone decides.
+  ASSERT_OK_AND_ASSIGN(const auto same,
+                       ConnectWith(authority_.IssueWithNames("somebody", "alice")));
+  EXPECT_OK(same->Evaluate(request));
 }
 
 TEST_F(TenantsTest, ACallerWithoutCertificateIsTurnedAway) {

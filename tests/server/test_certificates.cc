@@ -29,23 +29,31 @@ void WriteCertificate(const std::string& path, X509* certificate) {
 
 TestAuthority::TestAuthority(std::filesystem::path directory)
     : directory_(std::move(directory)), key_(EVP_EC_gen("P-256")) {
-  certificate_ = Make("cipherd test authority", key_.get(), /*is_authority=*/true);
+  certificate_ = Make("cipherd test authority", "", key_.get(), /*is_authority=*/true);
   WriteCertificate(ca_file(), certificate_.get());
 }
 
 TestAuthority::Files TestAuthority::Issue(const std::string& name) {
+  return IssueWithNames(name, name);
+}
+
+TestAuthority::Files TestAuthority::IssueWithNames(const std::string& common_name,
+                                                   const std::string& alternative_name) {
+  const std::string name = common_name + "-" + alternative_name;
   const Files files = {.certificate = directory_ / (name + ".pem"),
                        .key = directory_ / (name + ".key")};
   const KeyPtr key(EVP_EC_gen("P-256"));
-  WriteCertificate(files.certificate, Make(name, key.get(), /*is_authority=*/false).get());
+  WriteCertificate(files.certificate,
+                   Make(common_name, alternative_name, key.get(), /*is_authority=*/false).get());
   FILE* file = std::fopen(files.key.c_str(), "w");
   PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   std::fclose(file);
   return files;
 }
 
-TestAuthority::CertificatePtr TestAuthority::Make(const std::string& name, EVP_PKEY* key,
-                                                  bool is_authority) {
+TestAuthority::CertificatePtr TestAuthority::Make(const std::string& name,
+                                                  const std::string& alternative_name,
+                                                  EVP_PKEY* key, bool is_authority) {
   static long serial = 0;
   CertificatePtr certificate(X509_new());
   X509* const raw = certificate.get();
@@ -60,8 +68,8 @@ TestAuthority::CertificatePtr TestAuthority::Make(const std::string& name, EVP_P
   X509_set_issuer_name(raw, X509_get_subject_name(issuer));
   if (is_authority) {
     AddExtension(raw, issuer, NID_basic_constraints, "critical,CA:TRUE");
-  } else {
-    AddExtension(raw, issuer, NID_subject_alt_name, "DNS:" + name);
+  } else if (!alternative_name.empty()) {
+    AddExtension(raw, issuer, NID_subject_alt_name, "DNS:" + alternative_name);
   }
   X509_sign(raw, key_.get(), EVP_sha256());
   return certificate;

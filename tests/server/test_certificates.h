@@ -23,6 +23,8 @@ class TestAuthority {
   std::string ca_file() const { return directory_ / "ca.pem"; }
   // A certificate for `name`, which is both its common name and its DNS name.
   Files Issue(const std::string& name);
+  // The same with another common name, or with a common name only.
+  Files IssueWithNames(const std::string& common_name, const std::string& alternative_name);
 
  private:
   struct Free {
@@ -32,7 +34,8 @@ class TestAuthority {
   using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
   using CertificatePtr = std::unique_ptr<X509, Free>;
 
-  CertificatePtr Make(const std::string& name, EVP_PKEY* key, bool is_authority);
+  CertificatePtr Make(const std::string& name, const std::string& alternative_name, EVP_PKEY* key,
+                      bool is_authority);
 
   const std::filesystem::path directory_;
   KeyPtr key_;
