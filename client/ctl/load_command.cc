@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/connection_flags.h"
-#include "client/files/atomic_file.h"
+#include "core/base/atomic_file.h"
 #include "client/files/vector_file.h"
 #include "client/load/load_chart.h"
 #include "client/load/load_options.h"
@@ -167,10 +167,10 @@ absl::StatusOr<std::unique_ptr<Workload>> PrepareWorkload(const Flags& flags) {
 }
 
 absl::Status WriteText(const std::string& path, const std::string& text) {
-  CIPHERD_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, 0644));
+  CIPHERD_ASSIGN_OR_RETURN(base::AtomicFile file, base::AtomicFile::Create(path, 0644));
   CIPHERD_RETURN_IF_ERROR(
       file.Write(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size())));
-  return std::move(file).Commit(AtomicFile::Existing::kReplace);
+  return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
 absl::Status Load(const Flags& flags) {

@@ -82,7 +82,8 @@ void Relay::Pump(int from, int to, bool counts) {
       break;
     }
     for (ssize_t sent = 0; sent < count;) {
-      const ssize_t written = write(to, buffer.data() + sent, static_cast<size_t>(count - sent));
+      const ssize_t written =
+          send(to, buffer.data() + sent, static_cast<size_t>(count - sent), MSG_NOSIGNAL);
       if (written <= 0) break;
       sent += written;
     }
