@@ -144,8 +144,12 @@ TEST_F(SlowReaderTest, AResultThatIsNotReadGivesItsPlaceBack) {
   Party party(client_->GetProgram("negate_much").value(), 5);
   const WireRequest request = MakeWireRequest("negate_much", "", party.Encrypt(TestSlots(1, 128)));
   Relay relay(server_->port());
-  const auto stub = v1::EvaluationService::NewStub(
-      grpc::CreateChannel(relay.address(), grpc::InsecureChannelCredentials()));
+  // A window that does not grow.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
+  const auto stub = v1::EvaluationService::NewStub(grpc::CreateCustomChannel(
+      relay.address(), grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
   const auto stream = stub->EvaluateStream(&context);
   v1::EvaluateStreamRequest message;
