@@ -21,13 +21,20 @@ absl::Status Stopping() {
                     FailureReason::kUnavailable);
 }
 
+base::Sha256Digest HashOf(const ckks::EvaluationKey& key) {
+  return base::Sha256Of({key.data.data_as<const uint8_t>(), static_cast<size_t>(key.data.bytes())});
+}
+
 KeySetInfoRef Describe(const std::string& tenant, const KeyStore::NewSet& set) {
   auto info = std::make_shared<KeySetInfo>();
   info->tenant = tenant;
   info->id = set.id;
   info->context_id = set.context_id;
   for (const auto& [id, key] : set.keys) {
-    info->keys.push_back({.id = id, .shape = key.data.shape(), .digest = set.digests.at(id)});
+    const auto known = set.digests.find(id);
+    info->keys.push_back({.id = id,
+                          .shape = key.data.shape(),
+                          .digest = known != set.digests.end() ? known->second : HashOf(key)});
     info->bytes += key.data.bytes();
   }
   return info;

@@ -117,7 +117,8 @@ class KeyStore {
   absl::StatusOr<KeyUpload> Reserve(std::string_view tenant, int64_t total_bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What an upload came to. `keys` are over tensors that it allocated, `digests` of their bytes.
+  // What an upload came to. `keys` are over tensors that it allocated, `digests` of their bytes;
+  // those that are missing are computed.
   struct NewSet {
     std::string id;
     std::string context_id;

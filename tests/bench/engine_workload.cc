@@ -122,17 +122,23 @@ absl::Status EngineWorkload::MakeKeys(int tenant) {
   for (const ckks::KeyId& id : layout.ids()) {
     CIPHERD_ASSIGN_OR_RETURN(
         value::Tensor data,
-        upload.Allocate(value::DType::kUint64,
-                        {static_cast<int64_t>(parameters.digits.size()), 2,
+        upload.Allocate({static_cast<int64_t>(parameters.digits.size()), 2,
                          static_cast<int64_t>(prime_ids.size()), parameters.ring_degree()}));
     FillWithResidues(data, prime_ids, context, /*state=*/1000 * tenant + keys.size());
     keys.emplace(id, ckks::EvaluationKey{id, std::move(data)});
   }
-  keys_.push_back(
-      engine_->keys()
-          .Commit(std::move(upload), KeySetId(tenant), program_->info().context_id, std::move(keys))
-          .keys);
-  return absl::OkStatus();
+  // Without a key directory both are done when they return.
+  absl::Status status;
+  engine_->keys().Commit(
+      std::move(upload),
+      {.id = KeySetId(tenant), .context_id = program_->info().context_id, .keys = std::move(keys)},
+      [&](const auto& committed) { status = committed.status(); });
+  CIPHERD_RETURN_IF_ERROR(status);
+  engine_->keys().Acquire(TenantName(tenant), KeySetId(tenant))->Await([&](const auto& resident) {
+    status = resident.status();
+    if (resident.ok()) keys_.push_back(*resident);
+  });
+  return status;
 }
 
 absl::Status EngineWorkload::MakeInputs() {

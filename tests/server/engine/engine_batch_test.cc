@@ -169,15 +169,19 @@ class RealProgramBatchTest : public ::testing::Test {
     for (const ckks::KeyId& id : layout.ids()) {
       CIPHERD_ASSIGN_OR_RETURN(
           value::Tensor data,
-          upload.Allocate(value::DType::kUint64,
-                          {static_cast<int64_t>(parameters.digits.size()), 2,
+          upload.Allocate({static_cast<int64_t>(parameters.digits.size()), 2,
                            static_cast<int64_t>(prime_ids.size()), parameters.ring_degree()}));
       Fill(data, prime_ids, context, 100 * tenant + keys.size());
       keys.emplace(id, ckks::EvaluationKey{id, std::move(data)});
     }
-    engine.keys().Commit(std::move(upload), TestKeySetId(tenant), program.info().context_id,
-                         std::move(keys));
-    return absl::OkStatus();
+    // Without a key directory it is there at once.
+    absl::Status status;
+    engine.keys().Commit(std::move(upload),
+                         {.id = TestKeySetId(tenant),
+                          .context_id = program.info().context_id,
+                          .keys = std::move(keys)},
+                         [&](const auto& committed) { status = committed.status(); });
+    return status;
   }
 
   // The results of requests of three tenants, all submitted before the first one runs.
