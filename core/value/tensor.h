@@ -112,8 +112,7 @@ class Tensor {
   bool requires_grad_ = false;
 };
 
-// Row-major strides of a contiguous tensor; saturated at 2^63 - 1, which only shapes without
-// elements reach.
+// Row-major strides of a contiguous tensor.
 std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& shape);
 
 }  // namespace cipherd::value
