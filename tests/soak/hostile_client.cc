@@ -64,13 +64,14 @@ absl::StatusOr<std::unique_ptr<HostileClient>> HostileClient::Create(
   return hostile;
 }
 
-absl::Status HostileClient::SendNext() {
-  static constexpr absl::Status (HostileClient::*kKinds[])() = {
+absl::Status HostileClient::Send(int kind) {
+  static constexpr absl::Status (HostileClient::*kKinds[kKindCount])() = {
       &HostileClient::SendUnknownKeySet,         &HostileClient::SendUnknownProgram,
       &HostileClient::SendValueOfAnotherContext, &HostileClient::SendResidueAboveItsPrime,
       &HostileClient::SendShortPayload,          &HostileClient::SendStreamWithoutHeader,
       &HostileClient::LeaveInTheMiddleOfAStream, &HostileClient::LeaveInTheMiddleOfAnUpload};
-  return (this->*kKinds[sent_count_++ % std::size(kKinds)])();
+  ++sent_count_;
+  return (this->*kKinds[kind])();
 }
 
 absl::Status HostileClient::Evaluate(EvaluationRequest request, absl::StatusCode expected) {

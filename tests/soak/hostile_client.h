@@ -27,7 +27,10 @@ class HostileClient {
 
   // Sends the next kind of bad request. Not OK where the daemon's answer is not the refusal that
   // the kind calls for, or that of overload.
-  absl::Status SendNext();
+  absl::Status SendNext() { return Send(static_cast<int>(sent_count_) % kKindCount); }
+  // Sends one of a kind, below kKindCount.
+  absl::Status Send(int kind);
+  static constexpr int kKindCount = 8;
   // Gives the keys back.
   absl::Status Release() { return session_->DropKeys(); }
 
