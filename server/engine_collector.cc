@@ -84,7 +84,8 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
     }
     ready.Add({{"program", name}}, program->is_ready() ? 1 : 0);
     queued.Add({{"program", name}}, engine.scheduler().queued_count(*program));
-    capacity.Add({{"program", name}}, program->settings().queue_capacity);
+    // The scheduler's bound: requests that an idle worker has not picked up yet count, too.
+    capacity.Add({{"program", name}}, program->settings().place_count(engine.options().workers));
     const size_t leased_trees = program->trees().leased_count();
     trees.Add({{"program", name}, {"state", "leased"}}, leased_trees);
     trees.Add({{"program", name}, {"state", "idle"}}, program->trees().size() - leased_trees);

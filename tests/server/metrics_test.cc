@@ -122,7 +122,8 @@ TEST_F(MetricsTest, PageKeepsTheNamingConventions) {
 TEST_F(MetricsTest, EveryStageHasAHistogramByProgram) {
   ExpectGoodRequestSucceeds();
   const MetricsPage page = Page();
-  for (const char* stage : {"decode", "queue", "transfer_in", "replay", "transfer_out", "encode"}) {
+  for (const char* stage :
+       {"decode", "queue", "batch_wait", "transfer_in", "replay", "transfer_out", "encode"}) {
     EXPECT_EQ(
         page.Sum("cipherd_stage_seconds_count", {{"program", "square_sum"}, {"stage", stage}}), 1)
         << stage;
@@ -137,6 +138,8 @@ TEST_F(MetricsTest, GaugesShowWhatTheDaemonHolds) {
   EXPECT_EQ(page.Sum("cipherd_instances", program), 2);
   EXPECT_EQ(page.Sum("cipherd_instances", {{"state", "leased"}}), 0);
   EXPECT_EQ(page.Sum("cipherd_queue_requests"), 0);
+  // What the scheduler lets in: those that may wait, and those that an instance could take at once.
+  EXPECT_EQ(page.Sum("cipherd_queue_capacity", program), 8 + 2);
   EXPECT_EQ(page.Sum("cipherd_program_ready"), 2);
   EXPECT_EQ(page.Sum("cipherd_key_sets"), 1);
   const double key_bytes = client_->GetProgramMessage("square_sum")->key_bytes();
