@@ -171,8 +171,9 @@ TEST_F(SchedulerTest, AWaitingWorkerEndsARequestAtItsDeadline) {
     ended.Notify();
   });
   OneByOne none([](const RequestPtr&) { return false; });
-  std::thread worker([&] { scheduler.Take(quit_, none); });
+  // Before the thread is made, which on a busy machine may take as long.
   ASSERT_OK(scheduler.Enqueue(request));
+  std::thread worker([&] { scheduler.Take(quit_, none); });
   ended.WaitForNotification();
   quit_ = true;
   scheduler.Wake();
