@@ -48,14 +48,13 @@ absl::Status PutKeys(const Flags& flags) {
                        ProgressUnit::kBytes);
   CIPHERD_ASSIGN_OR_RETURN(
       const std::unique_ptr<KeyUpload> upload,
-      client->StartKeyUpload({.context = program->known_context,
-                              .key_count = file.key_count(),
-                              .total_bytes = file.total_bytes(),
-                              .progress =
-                                  [&](uint64_t sent_bytes, uint64_t) {
-                                    progress.Update(static_cast<int64_t>(sent_bytes));
-                                  },
-                              .upload_id = UploadIdOf(keys.evaluation_keys_path())}));
+      client->StartKeyUpload(
+          {.context = program->known_context,
+           .key_count = file.key_count(),
+           .total_bytes = file.total_bytes(),
+           .progress = [&](uint64_t sent_bytes,
+                           uint64_t) { progress.Update(static_cast<int64_t>(sent_bytes)); },
+           .upload_id = UploadIdOf(keys.evaluation_keys_path())}));
   for (int i = 0; i < file.key_count(); ++i) {
     CIPHERD_ASSIGN_OR_RETURN(const value::ExactValue key, file.ReadKey());
     CIPHERD_RETURN_IF_ERROR(upload->Add(key));

@@ -14,7 +14,6 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/connection_flags.h"
-#include "core/base/atomic_file.h"
 #include "client/files/vector_file.h"
 #include "client/load/load_chart.h"
 #include "client/load/load_options.h"
@@ -23,6 +22,7 @@
 #include "client/load/workload.h"
 #include "client/terminal/progress_bar.h"
 #include "client/terminal/status_line.h"
+#include "core/base/atomic_file.h"
 #include "core/base/status_macros.h"
 
 namespace cipherd::client {
