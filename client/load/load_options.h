@@ -66,8 +66,9 @@ struct LoadOptions {
   absl::Duration deadline = absl::Minutes(1);
   // In [0, 1]: requests that are cancelled at a random moment within about their time.
   double cancel_share = 0;
-  // What a closed-loop client waits after a failure; twice as long after each further one in a row,
-  // up to a second. Clients that come back at once would measure how fast they are refused.
+  // What a closed-loop client waits after a failure, unless the daemon says how long; twice as long
+  // after each further one in a row, up to a second. Clients that come back at once would measure
+  // how fast they are refused.
   absl::Duration retry_delay = absl::Milliseconds(20);
   // Requests of an open loop under way at once; those due beyond are sent late, and counted so.
   int max_in_flight = 1024;

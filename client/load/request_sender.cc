@@ -27,8 +27,12 @@ void RequestSender::Send(absl::Time due, Done done) {
   const auto report = [this, item = item, due, lag,
                        shared_done](absl::StatusOr<EvaluationResult> result) {
     const Sample sample = MakeSample(*item, due, lag, result);
-    (*shared_done)(
-        sample, sample.outcome == Outcome::kFailed ? options_.retry_delay : absl::ZeroDuration());
+    if (sample.outcome != Outcome::kFailed) {
+      (*shared_done)(sample, absl::ZeroDuration());
+    } else {
+      // As long as the daemon says, where it does.
+      (*shared_done)(sample, RetryDelayOf(result.status()).value_or(options_.retry_delay));
+    }
   };
   const absl::StatusOr<std::shared_ptr<EvaluationCall>> call =
       item->client->StartEvaluation({.program = item->session->program_ptr(),
