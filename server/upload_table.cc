@@ -17,7 +17,7 @@ using engine::WithRetryDelay;
 constexpr absl::Duration kExpireInterval = absl::Seconds(1);
 // The time that a stream takes to let go.
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(50);
-// Those remembered after their end included.
+// Those remembered after their end included: the oldest of them makes room for a new one.
 constexpr size_t kMaxUploadsOfATenant = 64;
 
 absl::Status UnknownUpload() {
@@ -47,11 +47,16 @@ absl::StatusOr<std::optional<ReceivedKeys>> UploadTable::Begin(const Key& key,
   if (it == entries_.end()) {
     if (resume_bytes > 0) return UnknownUpload();
     if (CountOf(key.tenant) >= kMaxUploadsOfATenant) {
-      return WithRetryDelay(
-          WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                         "uploads of the tenant: ", kMaxUploadsOfATenant, " are kept already")),
-                     FailureReason::kOverloaded),
-          keep_ / 2);
+      const auto oldest = OldestKept(key.tenant);
+      if (oldest == entries_.end()) {
+        return WithRetryDelay(
+            WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                           "uploads of the tenant: ", kMaxUploadsOfATenant, " are under way")),
+                       FailureReason::kOverloaded),
+            keep_ / 2);
+      }
+      given_up = std::move(oldest->second.parked);
+      entries_.erase(oldest);
     }
     entries_[key].cancel = std::move(cancel);
     return std::nullopt;
@@ -135,6 +140,15 @@ size_t UploadTable::parked_count() const {
   return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
     return entry.second.parked.has_value();
   }));
+}
+
+UploadTable::Entries::iterator UploadTable::OldestKept(const std::string& tenant) {
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->first.tenant != tenant || it->second.cancel) continue;
+    if (oldest == entries_.end() || it->second.expires_at < oldest->second.expires_at) oldest = it;
+  }
+  return oldest;
 }
 
 size_t UploadTable::CountOf(const std::string& tenant) const {

@@ -58,7 +58,8 @@ class UploadTable {
   // `resume_bytes`, gives what was parked; without, what was parked is given up. Errors: NotFound
   // (unknown upload) where there is nothing to go on with; FailedPrecondition where what came is
   // not `resume_bytes`; Unavailable where another stream has it, which is told to let go;
-  // ResourceExhausted where the tenant has too many.
+  // ResourceExhausted where streams have all that the tenant may have; else the oldest that none
+  // has makes room.
   absl::StatusOr<std::optional<ReceivedKeys>> Begin(const Key& key, uint64_t resume_bytes,
                                                     std::function<void()> cancel)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -92,12 +93,17 @@ class UploadTable {
     absl::Time expires_at = absl::InfiniteFuture();
   };
 
+  using Entries = std::map<Key, Entry>;
+
+  // The one of the tenant that no stream has and that would expire first; end() where there is
+  // none.
+  Entries::iterator OldestKept(const std::string& tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   size_t CountOf(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration keep_;
   const base::Clock& clock_;
   mutable absl::Mutex mu_;
-  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  Entries entries_ ABSL_GUARDED_BY(mu_);
   // Last, so that it ends first.
   engine::TaskThread thread_;
 };
