@@ -12,6 +12,7 @@
 #include "client/load/workload.h"
 #include "tests/integration/daemon_fixture.h"
 #include "tests/soak/cpu_time.h"
+#include "tests/soak/soak_options.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::testing {
@@ -79,6 +80,8 @@ TEST_F(ManyClientsTest, ThroughputHoldsAndLatencyIsBoundedByTheQueue) {
   // Latency is the client's: requests of half a megabyte from 64 clients wait for two cores before
   // the daemon sees their headers, and results on their way back.
   constexpr double kOutsideTheQueue = 1.5;
+  // The bound of a measurement; a short run on whatever machine only looks for a collapse.
+  const double least_ratio = SoakDuration() >= absl::Seconds(270) ? 0.95 : 0.85;
   std::vector<double> of_few;
   std::vector<double> of_many;
   std::vector<double> latency_over_bound;
@@ -102,12 +105,13 @@ TEST_F(ManyClientsTest, ThroughputHoldsAndLatencyIsBoundedByTheQueue) {
     latency_over_bound.push_back(many.latency.p99 / bound);
     ratio = Median(of_many) / Median(of_few);
     bound_ratio = Median(latency_over_bound);
-    if (of_few.size() >= kLeastTurns && ratio >= 0.95 && bound_ratio <= kOutsideTheQueue) break;
+    if (of_few.size() >= kLeastTurns && ratio >= least_ratio && bound_ratio <= kOutsideTheQueue)
+      break;
   }
   if (of_few.size() < kLeastTurns) GTEST_SKIP() << "the machine is busy with other things";
   std::printf("throughput of 64 clients over that of 2: %.3f; p99 over its bound: %.3f\n", ratio,
               bound_ratio);
-  EXPECT_GE(ratio, 0.95);
+  EXPECT_GE(ratio, least_ratio);
   EXPECT_LE(bound_ratio, kOutsideTheQueue);
   EXPECT_OK(workload_->Release());
   EXPECT_EQ(StopDaemon(), 0);
