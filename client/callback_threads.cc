@@ -31,7 +31,9 @@ std::shared_ptr<grpc::Channel> MakeKeeper() {
 }  // namespace
 
 void KeepCallbackThreads() {
-  [[maybe_unused]] static const auto* const keeper = new auto(MakeKeeper());
+  // Never destroyed. Volatile, so that it stays reachable in the eyes of leak checkers.
+  [[maybe_unused]] static const std::shared_ptr<grpc::Channel>* volatile keeper =
+      new std::shared_ptr<grpc::Channel>(MakeKeeper());
 }
 
 }  // namespace cipherd::client
