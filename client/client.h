@@ -87,7 +87,7 @@ class Client {
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationRequest& request,
                                             const CallOptions& options = {}) const;
   // The same without waiting: `callback` gets what Evaluate returns (evaluation_call.h). After an
-  // error there is no call, and no callback comes. The client outlives the call.
+  // error there is no call, and no callback comes.
   absl::StatusOr<std::shared_ptr<EvaluationCall>> StartEvaluation(
       const EvaluationRequest& request, const CallOptions& options,
       EvaluationCallback callback) const;

@@ -184,21 +184,12 @@ EvaluationCall::EvaluationCall(ProgramPtr program, const codec::WireLimits& limi
                                EvaluationCallback callback)
     : program_(std::move(program)),
       limits_(limits),
-      callback_(std::move(callback)),
-      context_(std::move(context)) {
+      context_(std::move(context)),
+      callback_(std::move(callback)) {
   result_.request_id = std::move(request_id);
 }
 
-void EvaluationCall::TryCancel() {
-  absl::MutexLock lock(&mu_);
-  if (context_ != nullptr) context_->TryCancel();
-}
-
 void EvaluationCall::Report(const absl::Status& status) {
-  {
-    absl::MutexLock lock(&mu_);
-    context_.reset();
-  }
   if (status.ok()) {
     callback_(std::move(result_));
   } else {

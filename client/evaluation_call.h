@@ -12,10 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
 #include "client/program_description.h"
 #include "core/value/value_tree.h"
@@ -35,8 +33,8 @@ struct EvaluationResult {
   uint64_t received_bytes = 0;
 };
 
-// Called once, on a thread of gRPC's: it must not block, nor destroy the client. What came is
-// checked by then.
+// Called once, on a thread of gRPC's: it must not block. What came is checked by then. It may let
+// go of the client, and so of the channel (callback_threads.h).
 using EvaluationCallback = std::function<void(absl::StatusOr<EvaluationResult> result)>;
 
 class EvaluationCall {
@@ -54,24 +52,19 @@ class EvaluationCall {
   // The status that the caller sees: Cancelled only where the caller did it.
   absl::Status StatusOfEnd(const grpc::Status& status) const;
 
-  // For starting the call; not afterwards.
   grpc::ClientContext* context() { return context_.get(); }
   // Asks gRPC to end the call, unless it has ended.
-  void TryCancel() ABSL_LOCKS_EXCLUDED(mu_);
-  // Hands `result_` to the callback where `status` is OK, else `status`. The last of the call:
-  // gives up its context first, and with it the channel. Were a call to keep the channel longer
-  // than the client does, the channel would end on a thread of gRPC's that ends with it.
-  void Report(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void TryCancel() { context_->TryCancel(); }
+  // Hands `result_` to the callback where `status` is OK, else `status`. The last of the call.
+  void Report(const absl::Status& status);
 
   const ProgramPtr program_;
   const codec::WireLimits limits_;
   EvaluationResult result_;
 
  private:
+  const std::unique_ptr<grpc::ClientContext> context_;
   const EvaluationCallback callback_;
-  absl::Mutex mu_;
-  // Null once the call has ended.
-  std::unique_ptr<grpc::ClientContext> context_;
   std::atomic<bool> is_cancelled_{false};
 };
 

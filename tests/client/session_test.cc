@@ -213,8 +213,7 @@ TEST_F(SessionTest, CallThatADaemonDropsAsItShutsDownIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("without an answer")));
 }
 
-// gRPC's threads for callbacks end with the last channel, and cannot do that themselves: a call must
-// not be what keeps the channel.
+// The call may then be what keeps the channel, and end it on a thread of gRPC's.
 TEST_F(SessionTest, ClientMayGoAsSoonAsAnEvaluationHasEnded) {
   for (const bool by_stream : {false, true}) {
     if (by_stream) StateSmallMessages();
