@@ -1,7 +1,5 @@
 #include <cstdint>
-#include <vector>
 
-#include "core/kernels/automorphism_body.h"
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/host/limb_kernel_choice.h"
@@ -17,13 +15,13 @@ template <class Choice>
 absl::Status AutomorphismLaunchers<Choice>::Ntt(const RingTables& ring, const LimbPrimes& limbs,
                                                 uint32_t galois_element, ConstPolyView a,
                                                 PolyView out, Stream& stream) {
+  const PermutationPtr sources = AutomorphismOf(galois_element, ring.log_n);
   return Launch("automorphism_ntt", stream, [=] {
-    const std::vector<uint32_t> sources = AutomorphismNttSources(galois_element, ring.log_n);
     ForEachLimb(ring, limbs, out.outer_count, Work::kLight,
                 [&](int64_t outer, int limb, const PrimeConstants&) {
                   const uint64_t* x = LimbOf(a, outer, limb, ring.log_n);
                   uint64_t* z = LimbOf(out, outer, limb, ring.log_n);
-                  for (size_t i = 0; i < sources.size(); ++i) z[i] = x[sources[i]];
+                  for (size_t i = 0; i < sources->size(); ++i) z[i] = x[(*sources)[i]];
                 });
   });
 }

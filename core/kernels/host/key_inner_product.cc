@@ -1,7 +1,5 @@
 #include <cstdint>
-#include <vector>
 
-#include "core/kernels/automorphism_body.h"
 #include "core/kernels/host/launch.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/host/limb_kernel_choice.h"
@@ -17,12 +15,12 @@ absl::Status KeyInnerProductLaunchers<Choice>::Run(const RingTables& ring, const
                                                    int digit_count, uint32_t galois_element,
                                                    ConstPolyView digits, const KeySlot& key,
                                                    PolyView out, Stream& stream) {
+  const PermutationPtr sources =
+      galois_element == 1 ? nullptr : AutomorphismOf(galois_element, ring.log_n);
   return Launch("key_inner_product", stream, [=] {
     const int64_t n = int64_t{1} << ring.log_n;
     const int64_t batch = out.outer_count / 2;
     const uint64_t* const key_words = *key.slot;
-    std::vector<uint32_t> sources;
-    if (galois_element != 1) sources = AutomorphismNttSources(galois_element, ring.log_n);
     ForEachLimb(
         ring, limbs, batch, Work::kHeavy, [&](int64_t item, int limb, const PrimeConstants& prime) {
           KeyProductOperands operands;
@@ -34,7 +32,7 @@ absl::Status KeyInnerProductLaunchers<Choice>::Run(const RingTables& ring, const
             operands.key[d] = key_words + key.key_digits[d] * 2 * operands.component_stride +
                               (key.first_limb + limb) * n;
           }
-          operands.sources = sources.empty() ? nullptr : sources.data();
+          operands.sources = sources == nullptr ? nullptr : sources->data();
           operands.out0 = LimbOf(out, item, limb, ring.log_n);
           operands.out1 = LimbOf(out, batch + item, limb, ring.log_n);
           Choice::ForPrime(prime, ring.log_n).key_inner_product(prime, n, operands);

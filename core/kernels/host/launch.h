@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "core/kernels/automorphism_body.h"
 #include "core/kernels/kernel_table.h"
 #include "core/ring/ring_tables.h"
 #include "core/runtime/host/task_stream.h"
@@ -25,6 +28,14 @@ absl::Status Launch(std::string_view name, runtime::Stream& stream, Body body) {
     body();
     return absl::OkStatus();
   });
+}
+
+// Where the entries of a(X^g) in the NTT domain come from. Made when the work is enqueued, and kept
+// by it: a captured launch does not make it again at each replay.
+using PermutationPtr = std::shared_ptr<const std::vector<uint32_t>>;
+inline PermutationPtr AutomorphismOf(uint32_t galois_element, int log_n) {
+  return std::make_shared<const std::vector<uint32_t>>(
+      AutomorphismNttSources(galois_element, log_n));
 }
 
 // How much there is to do for each word of a limb.
