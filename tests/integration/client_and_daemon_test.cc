@@ -161,6 +161,21 @@ TEST_F(ClientAndDaemonTest, DroppedKeysAreGone) {
   EXPECT_EQ(client::ReasonOf(client->DropKeys(key_set_id)), v1::ERROR_REASON_UNKNOWN_KEY_SET);
 }
 
+TEST_F(ClientAndDaemonTest, ASignalHasTheProgramsDirectoryReadAgain) {
+  ASSERT_OK(StartDaemon(SmallPrograms(), kSmallProgram));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> client, Connect());
+  EXPECT_EQ(client::ReasonOf(client->GetProgram("added").status()),
+            v1::ERROR_REASON_UNKNOWN_PROGRAM);
+  WritePrograms({SquareAndTurn("added", 10)});
+  daemon_->Signal(SIGHUP);
+  ASSERT_OK(AwaitServing("added"));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session, Session::Create(*client, "added"));
+  ASSERT_OK(session->UploadKeys());
+  ASSERT_OK_AND_ASSIGN(NamedVectors outputs, session->Evaluate({{"x", ExampleVectors()}}));
+  EXPECT_NEAR(outputs["y"][1][17], Expected(1, 17), kTolerance);
+  EXPECT_OK(client->GetProgram(kSmallProgram));
+}
+
 TEST_F(ClientAndDaemonTest, InsecureProgramsAreNotServedWithoutTheFlag) {
   const ProcessResult result =
       RunProcess({CIPHERD_BINARY, "--device", "cpu", "--listen", "127.0.0.1:0", "--metrics-listen",

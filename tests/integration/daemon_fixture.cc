@@ -20,32 +20,6 @@
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::testing {
-namespace {
-
-// Blocks until the daemon says that `program` is SERVING.
-absl::Status AwaitServing(const std::string& address, const std::string& program) {
-  const auto stub = grpc::health::v1::Health::NewStub(
-      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
-  context.set_wait_for_ready(true);
-  grpc::health::v1::HealthCheckRequest request;
-  request.set_service(program);
-  const auto stream = stub->Watch(&context, request);
-  grpc::health::v1::HealthCheckResponse response;
-  while (stream->Read(&response)) {
-    if (response.status() != grpc::health::v1::HealthCheckResponse::SERVING) continue;
-    context.TryCancel();
-    stream->Finish();
-    return absl::OkStatus();
-  }
-  const grpc::Status status = stream->Finish();
-  return absl::UnavailableError(
-      absl::StrCat("program '", program, "' is not served: ", status.error_message()));
-}
-
-}  // namespace
-
 programs::ProgramSpec SquareAndTurn(const std::string& name, int log_n) {
   using programs::OperationKind;
   programs::ProgramSpec spec;
@@ -133,7 +107,28 @@ absl::Status DaemonTest::StartDaemon(const std::string& programs, const std::str
       !absl::SimpleAtoi(metrics_line.substr(kMetrics.size()), &metrics_port_)) {
     return absl::InternalError(absl::StrCat("expected the metrics port, got: ", metrics_line));
   }
-  return AwaitServing(address_, program);
+  return AwaitServing(program);
+}
+
+absl::Status DaemonTest::AwaitServing(const std::string& program) const {
+  const auto stub = grpc::health::v1::Health::NewStub(
+      grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
+  context.set_wait_for_ready(true);
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(program);
+  const auto stream = stub->Watch(&context, request);
+  grpc::health::v1::HealthCheckResponse response;
+  while (stream->Read(&response)) {
+    if (response.status() != grpc::health::v1::HealthCheckResponse::SERVING) continue;
+    context.TryCancel();
+    stream->Finish();
+    return absl::OkStatus();
+  }
+  const grpc::Status status = stream->Finish();
+  return absl::UnavailableError(
+      absl::StrCat("program '", program, "' is not served: ", status.error_message()));
 }
 
 int DaemonTest::StopDaemon() {

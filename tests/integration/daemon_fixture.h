@@ -49,6 +49,8 @@ class DaemonTest : public ::testing::Test {
   // Returns once `program` is SERVING.
   absl::Status StartDaemon(const std::string& programs, const std::string& program,
                            const std::vector<std::string>& flags = {});
+  // Returns once `program` is SERVING.
+  absl::Status AwaitServing(const std::string& program) const;
   // Sends SIGTERM. Returns the exit status.
   int StopDaemon();
 
