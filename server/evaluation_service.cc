@@ -1,5 +1,6 @@
 #include "server/evaluation_service.h"
 
+#include <memory>
 #include <string>
 
 #include "core/base/status_macros.h"
@@ -104,13 +105,27 @@ grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerCo
 
 grpc::ServerUnaryReactor* EvaluationService::DropKeys(grpc::CallbackServerContext* context,
                                                       const Bytes* request, Bytes* response) {
-  return Answer<v1::DropKeysRequest, v1::DropKeysResponse>(
-      context, "DropKeys", *request, *response,
-      [&](const v1::DropKeysRequest& which, v1::DropKeysResponse&) -> absl::Status {
-        CIPHERD_ASSIGN_OR_RETURN(const std::string id,
-                                 codec::DecodeDigest(which.key_set_id(), "key_set_id"));
-        return environment_.engine.keys().Drop(Caller::Of(*context).tenant, id);
-      });
+  const auto rpc =
+      std::make_shared<RpcScope>("DropKeys", environment_.metrics, environment_.engine.clock());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  v1::DropKeysRequest which;
+  Bytes view = *request;
+  absl::Status status = ParseMessage(view, which);
+  if (status.ok()) {
+    const absl::StatusOr<std::string> id = codec::DecodeDigest(which.key_set_id(), "key_set_id");
+    if (id.ok()) {
+      // On whatever thread has removed the file, maybe before it returns.
+      environment_.engine.keys().Drop(
+          Caller::Of(*context).tenant, *id, [rpc, reactor, response](absl::Status dropped) {
+            if (dropped.ok()) dropped = SerializeMessage(v1::DropKeysResponse(), *response);
+            reactor->Finish(rpc->Close(dropped));
+          });
+      return reactor;
+    }
+    status = id.status();
+  }
+  reactor->Finish(rpc->Close(status));
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* EvaluationService::Evaluate(grpc::CallbackServerContext* context,

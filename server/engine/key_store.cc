@@ -296,15 +296,35 @@ absl::StatusOr<KeySetRef> KeyStore::ReadFromFile(const KeySetInfoRef& info) {
                     FailureReason::kUnavailable);
 }
 
-absl::Status KeyStore::Drop(std::string_view tenant, std::string_view id) {
+void KeyStore::Drop(std::string_view tenant, std::string_view id, DropContinuation continuation) {
+  if (files_ == nullptr) {
+    continuation(DropNow(std::string(tenant), std::string(id)));
+    return;
+  }
+  const bool is_posted = writer_->Post([this, tenant = std::string(tenant), id = std::string(id),
+                                        continuation] { continuation(DropNow(tenant, id)); });
+  if (!is_posted) continuation(Stopping());
+}
+
+absl::Status KeyStore::DropNow(const std::string& tenant, const std::string& id) {
+  const absl::StatusOr<KeySetInfoRef> info = Find(tenant, id);
+  if (!info.ok()) return info.status();
+  // The file first: a set that is unknown must not be known again after a crash.
+  if (files_ != nullptr) {
+    if (const absl::Status removed = files_->Remove(**info); !removed.ok()) {
+      spdlog::error("key set {} was not dropped: {}", id, std::string(removed.message()));
+      return WithReason(absl::UnavailableError("the key set cannot be dropped now"),
+                        FailureReason::kUnavailable);
+    }
+  }
   Departures departures;
   {
     absl::MutexLock lock(&mu_);
+    // Whoever missed the file meanwhile may have forgotten it, too.
     Record* const record = FindRecord(tenant, id);
-    if (record == nullptr) return UnknownKeySet(id);
-    Forget(*record, departures);
+    if (record != nullptr && record->info == *info) Forget(*record, departures);
   }
-  Settle(std::move(departures));
+  Settle(std::move(departures), OnThread::kWriter);
   return absl::OkStatus();
 }
 
@@ -494,23 +514,30 @@ void KeyStore::Forget(Record& record, Departures& departures) {
   records_.erase({info->tenant, info->id});
 }
 
+void KeyStore::RemoveForgotten(const KeySetInfo& info) {
+  {
+    // An upload that was waiting for this thread when the set was forgotten has a file of the same
+    // name by now. Nobody else writes or removes files.
+    absl::MutexLock lock(&mu_);
+    const Record* const successor = FindRecord(info.tenant, info.id);
+    if (successor != nullptr && successor->is_on_file) return;
+  }
+  if (const absl::Status status = files_->Remove(info); !status.ok()) {
+    spdlog::error("key set {}: {}", info.id, std::string(status.message()));
+  }
+}
+
 void KeyStore::Settle(Departures departures, OnThread thread) {
   for (const KeySetInfoRef& info : departures.dropped) {
     info->dropped.store(true);
     if (on_drop_) on_drop_(*info);
   }
   departures.host.clear();
-  const auto remove = [this](const KeySetInfoRef& info) {
-    if (const absl::Status status = files_->Remove(*info); !status.ok()) {
-      spdlog::error("key set {}: {}", info->id, std::string(status.message()));
-    }
-  };
   for (const KeySetInfoRef& info : departures.files) {
     if (thread == OnThread::kWriter) {
-      remove(info);
+      RemoveForgotten(*info);
     } else {
-      // Behind what was written before, before what is written later.
-      writer_->Post([remove, info] { remove(info); });
+      writer_->Post([this, info] { RemoveForgotten(*info); });
     }
   }
   for (const auto& [waiter, id] : departures.waiters) waiter->Resolve(UnknownKeySet(id));

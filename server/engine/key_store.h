@@ -20,8 +20,8 @@
 // sets make room where the tenant is at its quota. A set that nobody has used for its time to live
 // becomes unknown.
 //
-// Ownership: a KeySetRef keeps the set in host memory; Drop makes it unknown at once, while memory
-// and charge go back when the last reference does. Host memory is pinned by the device, which
+// Ownership: a KeySetRef keeps the set in host memory; of one that was dropped, memory and charge
+// go back when the last reference does. Host memory is pinned by the device, which
 // outlives the store; the store outlives references, uploads and tickets' waits.
 //
 // Threading: thread-safe. Nothing here blocks but Open, Stop and Sweep: the disk has threads of its
@@ -143,7 +143,12 @@ class KeyStore {
   // is damaged becomes unknown.
   std::shared_ptr<KeySetTicket> Acquire(std::string_view tenant, std::string_view id)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status Drop(std::string_view tenant, std::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Makes the set unknown for good. `continuation` hears OK once no crash can bring it back;
+  // NotFound where `tenant` has no such set; Unavailable, with the set as it was, where its file
+  // cannot be removed now.
+  using DropContinuation = std::function<void(const absl::Status&)>;
+  void Drop(std::string_view tenant, std::string_view id, DropContinuation continuation)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends what has outlived its time, and remembers uses across restarts. The store does so by
   // itself; tests call it after they have moved the clock.
@@ -204,6 +209,8 @@ class KeyStore {
 
   void AdoptFiles() ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Committed> CommitNow(KeyUpload& upload, NewSet& set) ABSL_LOCKS_EXCLUDED(mu_);
+  // On the writer, where there are files.
+  absl::Status DropNow(const std::string& tenant, const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
   // An upload of what is there already: takes its bytes where the set is on file only. What is
   // left of the upload gives itself back.
   Committed Adopt(Record& existing, KeyUpload& upload, std::shared_ptr<StoredKeySet> stored)
@@ -225,6 +232,8 @@ class KeyStore {
   Record& Insert(KeySetInfoRef info, absl::Time last_use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes the set unknown. `record` is gone afterwards.
   void Forget(Record& record, Departures& departures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // On the writer: removes the file of a set that is unknown, unless it was uploaded again.
+  void RemoveForgotten(const KeySetInfo& info) ABSL_LOCKS_EXCLUDED(mu_);
   // Destroys, tells `on_drop_`, removes files: at once on the writer, else there and later.
   void Settle(Departures departures, OnThread thread = OnThread::kAny) ABSL_LOCKS_EXCLUDED(mu_);
 

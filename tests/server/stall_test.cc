@@ -98,6 +98,14 @@ TEST_F(StallTest, AnUploadThatNeverBeginsEnds) {
   ExpectStalled(writer->Finish());
 }
 
+TEST_F(StallTest, AStreamThatNeverBeginsEnds) {
+  grpc::ClientContext context;
+  const auto stream = stub_->EvaluateStream(&context);
+  v1::EvaluateStreamResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  ExpectStalled(stream->Finish());
+}
+
 TEST_F(StallTest, InputsThatStopComingGiveTheirPlaceBack) {
   const WireRequest request = Good();
   grpc::ClientContext context;
@@ -148,8 +156,8 @@ TEST_F(SlowReaderTest, AResultThatIsNotReadGivesItsPlaceBack) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
-  const auto stub = v1::EvaluationService::NewStub(grpc::CreateCustomChannel(
-      relay.address(), grpc::InsecureChannelCredentials(), arguments));
+  const auto stub = v1::EvaluationService::NewStub(
+      grpc::CreateCustomChannel(relay.address(), grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
   const auto stream = stub->EvaluateStream(&context);
   v1::EvaluateStreamRequest message;

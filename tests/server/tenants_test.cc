@@ -1,8 +1,15 @@
 // Tenants by client certificate: each sees its own key sets only.
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "proto/codec/tree_encoder.h"
+#include "proto/grpc_status/grpc_status.h"
 #include "tests/server/service_fixture.h"
 #include "tests/server/test_certificates.h"
 #include "tests/testing/status_matchers.h"
@@ -42,6 +49,22 @@ class TenantsTest : public ServiceTest {
     return client::Client::Connect(options);
   }
 
+  std::unique_ptr<v1::EvaluationService::Stub> ConnectStub(const std::string& name) {
+    const auto content = [](const std::string& path) {
+      std::ifstream file(path);
+      return std::string{std::istreambuf_iterator<char>(file), {}};
+    };
+    const TestAuthority::Files files = authority_.Issue(name);
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride("localhost");
+    return v1::EvaluationService::NewStub(grpc::CreateCustomChannel(
+        "127.0.0.1:" + std::to_string(server_->port()),
+        grpc::SslCredentials({.pem_root_certs = content(authority_.ca_file()),
+                              .pem_private_key = content(files.key),
+                              .pem_cert_chain = content(files.certificate)}),
+        arguments));
+  }
+
   ProgramDirectory certificates_;
   TestAuthority authority_{certificates_.path()};
 };
@@ -71,6 +94,52 @@ TEST_F(TenantsTest, AKeySetIsUnknownToOtherTenants) {
   // The name is the tenant, whatever the connection.
   ASSERT_OK_AND_ASSIGN(const auto again, Connect("alice"));
   EXPECT_OK(again->Evaluate(request));
+}
+
+TEST_F(TenantsTest, AnUploadIsItsTenantsAlone) {
+  const auto alice = ConnectStub("alice"), mallory = ConnectStub("mallory");
+  ASSERT_OK_AND_ASSIGN(const auto client, Connect("alice"));
+  Party party(client->GetProgram("square_sum").value(), 1);
+  const std::vector<value::ExactValue> keys = party.MakeKeys(party.program().required_keys);
+  v1::PutKeysRequest header, description, chunk;
+  header.mutable_header()->set_context_id(party.program().known_context->id_bytes());
+  header.mutable_header()->set_key_count(static_cast<uint32_t>(keys.size()));
+  header.mutable_header()->set_total_bytes(party.program().key_bytes);
+  header.mutable_header()->set_upload_id("an upload of Alice's");
+  codec::PayloadSource payload =
+      codec::EncodeValue(keys[0], "key", description.mutable_key()).value();
+  payload.TakeInto(1 << 14, chunk.mutable_chunk());
+  const auto send = [](v1::EvaluationService::Stub& stub,
+                       const std::vector<v1::PutKeysRequest>& messages) {
+    grpc::ClientContext context;
+    v1::PutKeysResponse response;
+    const auto writer = stub.PutKeys(&context, &response);
+    for (const v1::PutKeysRequest& message : messages) {
+      if (!writer->Write(message)) break;
+    }
+    writer->WritesDone();
+    return FromGrpcStatus(writer->Finish());
+  };
+  const auto received_bytes = [&](v1::EvaluationService::Stub& stub) -> absl::StatusOr<uint64_t> {
+    grpc::ClientContext context;
+    v1::GetKeyUploadRequest request;
+    request.set_upload_id(header.header().upload_id());
+    v1::GetKeyUploadResponse response;
+    const absl::Status status = FromGrpcStatus(stub.GetKeyUpload(&context, request, &response));
+    if (!status.ok()) return status;
+    return response.received_bytes();
+  };
+
+  // An early end leaves it to be gone on with: by Alice.
+  EXPECT_FALSE(send(*alice, {header, description, chunk}).ok());
+  EXPECT_EQ(received_bytes(*alice).value_or(0), chunk.chunk().size());
+  EXPECT_EQ(client::ReasonOf(received_bytes(*mallory).status()), v1::ERROR_REASON_UNKNOWN_UPLOAD);
+  v1::PutKeysRequest resumed = header;
+  resumed.mutable_header()->set_resume_bytes(chunk.chunk().size());
+  EXPECT_EQ(client::ReasonOf(send(*mallory, {resumed})), v1::ERROR_REASON_UNKNOWN_UPLOAD);
+  // Nor does it end with one of the same name.
+  EXPECT_FALSE(send(*mallory, {header, chunk}).ok());
+  EXPECT_EQ(received_bytes(*alice).value_or(0), chunk.chunk().size());
 }
 
 TEST_F(TenantsTest, ACommonNameIsNoAlternativeName) {

@@ -1,5 +1,7 @@
 // Uploads of keys that break and go on.
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -138,7 +140,7 @@ TEST_F(UploadResumeTest, AnUploadGoesOnWhereverItBroke) {
     // For a client who did not hear of it.
     ASSERT_OK_AND_ASSIGN(const v1::GetKeyUploadResponse done, Find());
     EXPECT_EQ(done.key_set_id(), stored.key_set_id());
-    ASSERT_OK(store().Drop("local", TrueId()));
+    ASSERT_OK(client_->DropKeys(TrueId()));
     EXPECT_EQ(store().used_bytes(), bytes_before_);
   }
   EXPECT_GT(went_on, 0);
@@ -177,6 +179,77 @@ TEST_F(UploadResumeTest, OneThatGoesOnMustKnowWhatHasCome) {
   EXPECT_EQ(store().used_bytes(), bytes_before_ + static_cast<int64_t>(bob_->program().key_bytes));
 }
 
+TEST_F(UploadResumeTest, AnEarlyEndKeepsExactlyWhatCame) {
+  const std::vector<v1::PutKeysRequest> body = Body();
+  for (const size_t cut : {size_t{2}, size_t{3}, body.size() / 2, body.size() - 1}) {
+    SCOPED_TRACE(cut);
+    const std::span<const v1::PutKeysRequest> sent = std::span(body).first(cut);
+    EXPECT_THAT(Send(Header(), sent, /*breaks=*/false),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_EQ(store().set_count(), 1u);
+    ASSERT_OK_AND_ASSIGN(const v1::GetKeyUploadResponse kept, Find());
+    EXPECT_EQ(kept.received_bytes(), PayloadBytes(body, cut));
+    EXPECT_EQ(kept.described_keys(),
+              std::count_if(sent.begin(), sent.end(), [](const auto& m) { return m.has_key(); }));
+    ASSERT_OK_AND_ASSIGN(
+        const v1::PutKeysResponse stored,
+        Send(Header(kept.received_bytes()), std::span(body).subspan(cut), /*breaks=*/false));
+    EXPECT_EQ(stored.key_set_id(), codec::EncodeDigest(TrueId(), "id").value());
+    ASSERT_OK(client_->DropKeys(TrueId()));
+  }
+}
+
+TEST_F(UploadResumeTest, AnUploadGoesOnUnderItsOwnHeader) {
+  const std::vector<v1::PutKeysRequest> body = Body();
+  const auto other = client_->GetProgram("negate").value()->known_context->id_bytes();
+  const auto change = [&](int which, v1::KeySetHeader& header) {
+    if (which == 0) header.set_total_bytes(header.total_bytes() + 8);
+    if (which == 1) header.set_key_count(header.key_count() + 1);
+    if (which == 2) header.set_context_id(other);
+  };
+  for (int which = 0; which < 3; ++which) {
+    SCOPED_TRACE(which);
+    EXPECT_FALSE(Send(Header(), std::span(body).first(4), /*breaks=*/false).ok());
+    ASSERT_OK_AND_ASSIGN(const v1::GetKeyUploadResponse kept, Find());
+    v1::PutKeysRequest header = Header(kept.received_bytes());
+    change(which, *header.mutable_header());
+    const absl::Status refused =
+        Send(header, std::span(body).subspan(4), /*breaks=*/false).status();
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_EQ(client::ReasonOf(refused), v1::ERROR_REASON_PROTOCOL);
+  }
+  EXPECT_EQ(store().used_bytes(), bytes_before_);
+}
+
+TEST_F(UploadResumeTest, OneStreamHasAnUpload) {
+  const std::vector<v1::PutKeysRequest> body = Body();
+  grpc::ClientContext context;
+  v1::PutKeysResponse response;
+  const auto writer = stub_->PutKeys(&context, &response);
+  ASSERT_TRUE(writer->Write(Header()));
+  while (store().used_bytes() == bytes_before_) std::this_thread::yield();
+  const absl::Status second = Send(Header(), body, /*breaks=*/false).status();
+  EXPECT_THAT(second, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(client::RetryDelayOf(second).has_value());
+  // The first was told to let go.
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(UploadResumeTest, AnUploadUnderWayIsNotToBeSeen) {
+  grpc::ClientContext context, asking;
+  v1::PutKeysResponse response;
+  const auto writer = stub_->PutKeys(&context, &response);
+  ASSERT_TRUE(writer->Write(Header()));
+  while (store().used_bytes() == bytes_before_) std::this_thread::yield();
+  EXPECT_EQ(store().set_count(), 1u);
+  v1::GetKeyUploadRequest request;
+  request.set_upload_id(kUploadId);
+  v1::GetKeyUploadResponse progress;
+  EXPECT_EQ(stub_->GetKeyUpload(&asking, request, &progress).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST_F(UploadResumeTest, AnUploadThatFailsIsNotKept) {
   std::vector<v1::PutKeysRequest> body = Body();
   body[1].mutable_chunk()->back() ^= '\x80';
@@ -205,7 +278,7 @@ TEST_F(UploadResumeTest, TheClientGoesOnByItselfWhenTheConnectionBreaks) {
     if (relay.cut_count() > cuts) {
       EXPECT_GE(upload->resume_count(), 1);
     }
-    ASSERT_OK(store().Drop("local", id));
+    ASSERT_OK(client_->DropKeys(id));
   }
   EXPECT_GE(relay.cut_count(), 2);
   EXPECT_EQ(store().used_bytes(), bytes_before_);

@@ -104,7 +104,7 @@ class TransitionTest : public EngineTest,
         EXPECT_FALSE(engine_->Drain(absl::ZeroDuration()));
         break;
       case Event::kDropKeys:
-        ASSERT_OK(engine_->keys().Drop(TenantName(2), TestKeySetId(2)));
+        ASSERT_OK(DropTestKeys(engine_->keys(), TenantName(2), TestKeySetId(2)));
         break;
       case Event::kUnload:
         unloader_ = std::thread(

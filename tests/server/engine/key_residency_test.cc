@@ -114,7 +114,7 @@ TEST_F(KeyResidencyTest, TheBudgetHoldsAndMemoryComesBack) {
     ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
     EXPECT_LE(residency_->stats().used_bytes, 2 * kSetBytes);
   }
-  for (int i = 1; i <= 9; ++i) ASSERT_OK(store_->Drop("alice", TestKeySetId(i)));
+  for (int i = 1; i <= 9; ++i) ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(i)));
   EXPECT_EQ(residency_->stats().used_bytes, 0);
   ASSERT_OK(device_->Synchronize());
   EXPECT_EQ(device_->device_memory_stats().allocated_bytes, before);
@@ -146,7 +146,7 @@ TEST_F(KeyResidencyTest, ADroppedSetLeavesWithItsLastPin) {
   std::optional<KeyResidency::Pin> second = residency_->TryPin(keys);
   keys.reset();
   ASSERT_OK(residency_->EnsureLoaded(*first, *stream_));
-  ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+  ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(1)));
   first->Release();
   EXPECT_THAT(ReadFirstKey(*second), ElementsAreArray(KeyWords(1, 0)));
   EXPECT_EQ(store_->used_bytes(), kSetBytes);
@@ -157,7 +157,7 @@ TEST_F(KeyResidencyTest, ADroppedSetLeavesWithItsLastPin) {
 
 TEST_F(KeyResidencyTest, ASetDroppedBeforeItsFirstPinDoesNotStay) {
   KeySetRef keys = Put(1);
-  ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+  ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(1)));
   std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
   EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(1, 0)));
   pin->Release();

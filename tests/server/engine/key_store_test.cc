@@ -61,8 +61,8 @@ TEST_F(KeyStoreTest, TenantsWithEqualContentHaveASetEach) {
   ASSERT_OK(PutTestKeys(*store_, "alice", id, 1));
   ASSERT_OK(PutTestKeys(*store_, "bob", id, 1));
   EXPECT_EQ(store_->set_count(), 2u);
-  EXPECT_THAT(store_->Drop("carol", id), StatusIs(absl::StatusCode::kNotFound));
-  EXPECT_OK(store_->Drop("alice", id));
+  EXPECT_THAT(DropTestKeys(*store_, "carol", id), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_OK(DropTestKeys(*store_, "alice", id));
   EXPECT_OK(store_->Find("bob", id));
 }
 
@@ -158,7 +158,7 @@ TEST_F(KeyStoreTest, TheQuotaComesBackWithEachUploadThatEnds) {
     ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
     ASSERT_OK(PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
     EXPECT_EQ(store_->tenant_bytes("alice"), kSetBytes);
-    ASSERT_OK(store_->Drop("alice", TestKeySetId(1)));
+    ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(1)));
     EXPECT_EQ(store_->tenant_bytes("alice"), 0);
   }
 }
@@ -201,9 +201,9 @@ TEST_F(KeyStoreTest, DroppingASetInUseDefersTheRelease) {
   const std::string id = TestKeySetId(1);
   const size_t pinned = PinnedBytes();
   ASSERT_OK_AND_ASSIGN(KeySetRef in_use, PutTestKeys(*store_, "alice", id, 7));
-  ASSERT_OK(store_->Drop("alice", id));
+  ASSERT_OK(DropTestKeys(*store_, "alice", id));
   EXPECT_THAT(store_->Find("alice", id), StatusIs(absl::StatusCode::kNotFound));
-  EXPECT_THAT(store_->Drop("alice", id), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(DropTestKeys(*store_, "alice", id), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(dropped_, ::testing::ElementsAre(id));
   EXPECT_TRUE(in_use->info->dropped.load());
 

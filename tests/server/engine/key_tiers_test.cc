@@ -168,16 +168,78 @@ TEST_F(KeyTiersTest, HostMemoryInUseMakesALoadWaitForAnotherTry) {
 TEST_F(KeyTiersTest, ADroppedSetHasNoFile) {
   const std::string id = Put(1);
   Put(2);
-  ASSERT_OK(store_->Drop("alice", id));
+  ASSERT_OK(DropTestKeys(*store_, "alice", id));
   EXPECT_THAT(store_->Find("alice", id), StatusIs(absl::StatusCode::kNotFound));
   // Once more, behind the removal.
   Put(1);
-  ASSERT_OK(store_->Drop("alice", id));
+  ASSERT_OK(DropTestKeys(*store_, "alice", id));
   Close();
   EXPECT_EQ(Files().size(), 1u);
   Open(Room(9, 9));
   EXPECT_THAT(store_->Find("alice", id), StatusIs(absl::StatusCode::kNotFound));
   ExpectIntact(2);
+}
+
+TEST_F(KeyTiersTest, ADropIsAcknowledgedOnceTheFileIsGone) {
+  const std::string id = Put(1);
+  std::atomic<bool> had_file = true;
+  absl::Notification dropped;
+  store_->Drop("alice", id, [&](const absl::Status& status) {
+    EXPECT_OK(status);
+    had_file = !Files().empty();
+    dropped.Notify();
+  });
+  dropped.WaitForNotification();
+  EXPECT_FALSE(had_file) << "a crash now would bring the set back";
+  EXPECT_THAT(DropTestKeys(*store_, "alice", id), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(KeyTiersTest, ADropThatCannotRemoveTheFileLeavesTheSet) {
+  const std::string id = Put(1);
+  // What unlink does not remove, whoever asks.
+  const fs::path file = Files().at(0);
+  const fs::path aside = directory_ + "/aside";
+  fs::rename(file, aside);
+  fs::create_directory(file);
+  const absl::Status refused = DropTestKeys(*store_, "alice", id);
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(ReasonOf(refused), FailureReason::kUnavailable);
+  fs::remove(file);
+  fs::rename(aside, file);
+  ExpectIntact(1);
+  EXPECT_OK(DropTestKeys(*store_, "alice", id));
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+TEST_F(KeyTiersTest, ADropByOneTenantLeavesTheEqualSetOfAnother) {
+  const std::string id = Put(1);
+  Put(1, "bob");
+  EXPECT_EQ(Files().size(), 2u);
+  ASSERT_OK(DropTestKeys(*store_, "bob", id));
+  Open(Room(9, 9));
+  EXPECT_THAT(store_->Find("bob", id), StatusIs(absl::StatusCode::kNotFound));
+  ExpectIntact(1);
+}
+
+TEST_F(KeyTiersTest, WhatWasUsedLastStaysAtTheNextStart) {
+  // Used in neither the order of their ids nor that of their upload.
+  std::vector<int> seeds = {1, 2, 3, 4, 5, 6};
+  for (int seed : seeds) Put(seed);
+  std::vector<int> uses = {4, 1, 6, 3, 5, 2};
+  for (int seed : uses) {
+    clock_.Advance(absl::Minutes(1));
+    ExpectIntact(seed);
+  }
+  for (size_t kept = 5; kept > 0; --kept) {
+    uses.erase(uses.begin());
+    Open(Room(9, static_cast<int>(kept)));
+    ASSERT_EQ(store_->set_count(), kept);
+    Close();
+    std::vector<std::string> expected, found;
+    for (int seed : uses) expected.push_back(TrueKeySetId(seed));
+    for (const fs::path& file : Files()) found.push_back(file.stem());
+    EXPECT_THAT(found, ::testing::UnorderedElementsAreArray(expected));
+  }
 }
 
 TEST_F(KeyTiersTest, TheLeastRecentlyUsedFileMakesRoom) {
@@ -310,7 +372,7 @@ TEST_F(KeyTiersTest, WhoWaitsForASetThatIsDroppedHearsOfIt) {
   // Whichever comes first, the ticket has one result, and the wait ends.
   for (int i = 0; i < 50; ++i) {
     const auto ticket = store_->Acquire("alice", id);
-    ASSERT_OK(store_->Drop("alice", id));
+    ASSERT_OK(DropTestKeys(*store_, "alice", id));
     absl::Status status;
     absl::Notification resolved;
     ticket->Await([&](const absl::StatusOr<KeySetRef>& keys) {

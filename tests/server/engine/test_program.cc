@@ -96,28 +96,46 @@ std::vector<uint64_t> KeyWords(uint64_t tenant_seed, int key_index) {
   return words;
 }
 
-absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
-                                      const std::string& id, uint64_t tenant_seed) {
-  CIPHERD_ASSIGN_OR_RETURN(KeyUpload upload, store.Reserve(tenant, 2 * kKeyBytes));
+void CommitTestKeys(KeyStore& store, std::string_view tenant, const std::string& id,
+                    uint64_t tenant_seed, KeyStore::CommitContinuation continuation) {
+  absl::StatusOr<KeyUpload> upload = store.Reserve(tenant, 2 * kKeyBytes);
+  if (!upload.ok()) return continuation(upload.status());
   KeyStore::NewSet set{.id = id, .context_id = kContextId};
   int index = 0;
   const ckks::KeyLayout layout = TwoKeys();
   for (const ckks::KeyId& key_id : layout.ids()) {
-    CIPHERD_ASSIGN_OR_RETURN(value::Tensor data, upload.Allocate({kWordCount}));
+    absl::StatusOr<value::Tensor> data = upload->Allocate({kWordCount});
+    if (!data.ok()) return continuation(data.status());
     const std::vector<uint64_t> words = KeyWords(tenant_seed, index++);
-    std::copy(words.begin(), words.end(), data.data_as<uint64_t>());
+    std::copy(words.begin(), words.end(), data->data_as<uint64_t>());
     set.digests.emplace(key_id, HashOf(words));
-    set.keys.emplace(key_id, ckks::EvaluationKey{key_id, std::move(data)});
+    set.keys.emplace(key_id, ckks::EvaluationKey{key_id, *std::move(data)});
   }
+  store.Commit(*std::move(upload), std::move(set), std::move(continuation));
+}
+
+absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
+                                      const std::string& id, uint64_t tenant_seed) {
   absl::Notification committed;
   absl::Status status;
-  store.Commit(std::move(upload), std::move(set), [&](const auto& result) {
+  CommitTestKeys(store, tenant, id, tenant_seed, [&](const auto& result) {
     status = result.status();
     committed.Notify();
   });
   committed.WaitForNotification();
   CIPHERD_RETURN_IF_ERROR(status);
   return AwaitKeys(store, tenant, id);
+}
+
+absl::Status DropTestKeys(KeyStore& store, std::string_view tenant, const std::string& id) {
+  absl::Notification dropped;
+  absl::Status status;
+  store.Drop(tenant, id, [&](const absl::Status& result) {
+    status = result;
+    dropped.Notify();
+  });
+  dropped.WaitForNotification();
+  return status;
 }
 
 absl::StatusOr<KeySetRef> AwaitKeys(KeyStore& store, std::string_view tenant,

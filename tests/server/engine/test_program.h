@@ -83,9 +83,14 @@ class TestProgram final : public Program {
 
 // Key i of a tenant: kWordCount words that say whose they are.
 std::vector<uint64_t> KeyWords(uint64_t tenant_seed, int key_index);
-// Uploads both keys for `tenant`, named by `id` (64 hexadecimal digits), and returns the set.
+// Uploads both keys for `tenant`, named by `id` (64 hexadecimal digits).
+void CommitTestKeys(KeyStore& store, std::string_view tenant, const std::string& id,
+                    uint64_t tenant_seed, KeyStore::CommitContinuation continuation);
+// The same, and returns the set once it is stored.
 absl::StatusOr<KeySetRef> PutTestKeys(KeyStore& store, std::string_view tenant,
                                       const std::string& id, uint64_t tenant_seed);
+// Waits for the acknowledgement.
+absl::Status DropTestKeys(KeyStore& store, std::string_view tenant, const std::string& id);
 // The set in host memory, once it is there.
 absl::StatusOr<KeySetRef> AwaitKeys(KeyStore& store, std::string_view tenant,
                                     const std::string& id);
