@@ -9,46 +9,13 @@ namespace cipherd::server {
 
 EvaluateStreamReactor::EvaluateStreamReactor(const ServiceEnvironment& environment,
                                              grpc::CallbackServerContext& context)
-    : environment_(environment),
-      context_(context),
-      rpc_("EvaluateStream", environment.metrics, environment.engine.clock()),
-      pass_(environment.calls),
-      evaluation_(environment, rpc_),
-      stall_(environment.stalls, [this] { OnStall(); }) {
-  if (!pass_.is_open()) {
-    absl::MutexLock lock(&mu_);
-    FinishWith(TooManyCalls(environment_.calls));
-    return;
-  }
-  stall_.AwaitPeer();
-  StartRead(&read_bytes_);
+    : StreamReactor("EvaluateStream", environment, context), evaluation_(environment, rpc_) {
+  Start();
 }
 
-void EvaluateStreamReactor::OnDone() {
-  // Whoever finished the call on another thread has let go of the lock by now.
-  { absl::MutexLock lock(&mu_); }
-  delete this;
-}
-
-void EvaluateStreamReactor::OnReadDone(bool ok) {
-  stall_.Rest();
-  if (!ok) {
-    OnHalfClose();
-    return;
-  }
-  absl::MutexLock lock(&mu_);
-  if (state_ == State::kFinished) return;
-  if (const absl::Status status = Receive(); !status.ok()) {
-    FinishWith(status);
-    return;
-  }
-  stall_.AwaitPeer();
-  StartRead(&read_bytes_);
-}
-
-absl::Status EvaluateStreamReactor::Receive() {
+absl::Status EvaluateStreamReactor::Receive(grpc::ByteBuffer& bytes) {
   v1::EvaluateStreamRequest message;
-  CIPHERD_RETURN_IF_ERROR(ParseMessage(read_bytes_, message));
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes, message));
   switch (message.part_case()) {
     case v1::EvaluateStreamRequest::kHeader:
       if (evaluation_.has_begun()) {
@@ -79,7 +46,7 @@ absl::Status EvaluateStreamReactor::Receive() {
 void EvaluateStreamReactor::OnHalfClose() {
   {
     absl::MutexLock lock(&mu_);
-    if (state_ == State::kFinished) return;
+    if (is_finished_) return;
     if (context_.IsCancelled()) {
       FinishWith(absl::CancelledError("the client left before its inputs were complete"));
       return;
@@ -111,7 +78,7 @@ void EvaluateStreamReactor::OnResult(absl::Status status) {
 }
 
 void EvaluateStreamReactor::OnWriteDone(bool ok) {
-  stall_.Rest();
+  Rest();
   absl::MutexLock lock(&mu_);
   if (!ok) {
     FinishWith(has_stalled_ ? Stalled(environment_.stalls, "a message of the result to be read")
@@ -133,7 +100,7 @@ void EvaluateStreamReactor::Write(const v1::EvaluateStreamResponse& message) {
     FinishWith(status);
     return;
   }
-  stall_.AwaitPeer();
+  AwaitPeer();
   if (evaluation_.result().remaining_bytes() > 0) {
     StartWrite(&write_bytes_);
   } else {
@@ -143,7 +110,6 @@ void EvaluateStreamReactor::Write(const v1::EvaluateStreamResponse& message) {
 }
 
 void EvaluateStreamReactor::OnStall() {
-  absl::MutexLock lock(&mu_);
   switch (state_) {
     case State::kReceiving:
       FinishWith(Stalled(environment_.stalls, "the next message of the inputs"));
@@ -155,17 +121,9 @@ void EvaluateStreamReactor::OnStall() {
       // A status would queue behind the message that is not read. The write fails now.
       context_.TryCancel();
       break;
-    case State::kFinished:
-      context_.TryCancel();
-      break;
   }
 }
 
-void EvaluateStreamReactor::FinishWith(const absl::Status& status) {
-  state_ = State::kFinished;
-  evaluation_.End(status);
-  stall_.AwaitPeer();
-  Finish(rpc_.Close(status));
-}
+void EvaluateStreamReactor::Release(const absl::Status& status) { evaluation_.End(status); }
 
 }  // namespace cipherd::server

@@ -23,48 +23,15 @@ absl::Status CheckUploadId(const std::string& id) {
 
 PutKeysReactor::PutKeysReactor(const ServiceEnvironment& environment,
                                grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
-    : environment_(environment),
-      context_(context),
-      response_(response),
-      rpc_("PutKeys", environment.metrics, environment.engine.clock()),
-      pass_(environment.calls),
-      stall_(environment.stalls, [this] { OnStall(); }) {
-  if (!pass_.is_open()) {
-    absl::MutexLock lock(&mu_);
-    FinishWith(TooManyCalls(environment_.calls));
-    return;
-  }
-  stall_.AwaitPeer();
-  StartRead(&bytes_);
-}
-
-void PutKeysReactor::OnDone() {
-  // Whoever finished the call on another thread has let go of the lock by now.
-  { absl::MutexLock lock(&mu_); }
-  delete this;
-}
-
-void PutKeysReactor::OnReadDone(bool ok) {
-  stall_.Rest();
-  if (!ok) {
-    OnHalfClose();
-    return;
-  }
-  absl::MutexLock lock(&mu_);
-  if (state_ == State::kFinished) return;
-  if (const absl::Status status = Receive(); !status.ok()) {
-    FinishWith(status);
-    return;
-  }
-  stall_.AwaitPeer();
-  StartRead(&bytes_);
+    : StreamReactor("PutKeys", environment, context), response_(response) {
+  Start();
 }
 
 void PutKeysReactor::OnHalfClose() {
   absl::StatusOr<Complete> complete = absl::UnknownError("");
   {
     absl::MutexLock lock(&mu_);
-    if (state_ == State::kFinished) return;
+    if (is_finished_) return;
     // A connection that broke may look like a half-close for a moment: what is incomplete was cut.
     if (context_.IsCancelled() ||
         (received_.has_value() && received_->reader.remaining_bytes() > 0)) {
@@ -84,9 +51,9 @@ void PutKeysReactor::OnHalfClose() {
       [this](const absl::StatusOr<engine::KeyStore::Committed>& stored) { OnStored(stored); });
 }
 
-absl::Status PutKeysReactor::Receive() {
+absl::Status PutKeysReactor::Receive(grpc::ByteBuffer& bytes) {
   v1::PutKeysRequest message;
-  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes_, message));
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes, message));
   if (message.has_header()) {
     if (received_.has_value()) {
       return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "expected one header, got another");
@@ -182,13 +149,9 @@ void PutKeysReactor::OnStored(const absl::StatusOr<engine::KeyStore::Committed>&
 }
 
 void PutKeysReactor::OnStall() {
-  absl::MutexLock lock(&mu_);
-  if (state_ == State::kReceiving) {
-    FinishBroken(Stalled(environment_.stalls, "the next message of the upload"));
-  } else {
-    // It does not take the status either.
-    context_.TryCancel();
-  }
+  // While the set is stored nothing is asked of the client.
+  if (state_ != State::kReceiving) return;
+  FinishBroken(Stalled(environment_.stalls, "the next message of the upload"));
 }
 
 absl::Status PutKeysReactor::EarlyEnd() const {
@@ -209,13 +172,9 @@ void PutKeysReactor::FinishBroken(const absl::Status& status) {
   FinishWith(status);
 }
 
-void PutKeysReactor::FinishWith(const absl::Status& status) {
-  state_ = State::kFinished;
-  // Memory and charge go back before the client hears of the failure.
+void PutKeysReactor::Release(const absl::Status&) {
   received_.reset();
   if (upload_.has_value()) environment_.uploads.End(*std::exchange(upload_, std::nullopt), "");
-  stall_.AwaitPeer();
-  Finish(rpc_.Close(status));
 }
 
 }  // namespace cipherd::server

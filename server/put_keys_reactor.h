@@ -12,34 +12,32 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/status/statusor.h"
 #include "cipherd/v1/evaluation.pb.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/call_gate.h"
 #include "server/caller.h"
 #include "server/engine/key_store.h"
 #include "server/evaluation.h"
-#include "server/rpc_scope.h"
-#include "server/stall_watch.h"
+#include "server/stream_reactor.h"
 #include "server/upload_table.h"
 
 namespace cipherd::server {
 
-// Lives from the call's arrival until gRPC is done with it. Never blocks.
-class PutKeysReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class PutKeysReactor final : public StreamReactor<grpc::ServerReadReactor<grpc::ByteBuffer>> {
  public:
   PutKeysReactor(const ServiceEnvironment& environment, grpc::CallbackServerContext& context,
                  grpc::ByteBuffer& response);
 
-  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mu_);
-  void OnDone() override ABSL_LOCKS_EXCLUDED(mu_);
-
  private:
-  enum class State : uint8_t { kReceiving, kCommitting, kFinished };
+  enum class State : uint8_t { kReceiving, kCommitting };
 
-  absl::Status Receive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Receive(grpc::ByteBuffer& bytes) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnHalfClose() override ABSL_LOCKS_EXCLUDED(mu_);
+  void OnStall() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Release(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   absl::Status BeginSet(const v1::KeySetHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReserveMemory(const v1::KeySetHeader& header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What came and its memory, for the key store.
@@ -48,33 +46,18 @@ class PutKeysReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     engine::KeyStore::NewSet set;
   };
   absl::StatusOr<Complete> TakeComplete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnHalfClose() ABSL_LOCKS_EXCLUDED(mu_);
   void OnStored(const absl::StatusOr<engine::KeyStore::Committed>& stored) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnStall() ABSL_LOCKS_EXCLUDED(mu_);
   // What a client is told whose stream ended before everything had come.
   absl::Status EarlyEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The stream broke: parks what may be gone on with.
   void FinishBroken(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishWith(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const ServiceEnvironment& environment_;
-  grpc::CallbackServerContext& context_;
   grpc::ByteBuffer& response_;
-  RpcScope rpc_;
-  const CallGate::Pass pass_;
-  // gRPC writes it while a read is under way.
-  grpc::ByteBuffer bytes_;
-
-  // What gRPC calls, the stall watch and the key store meet here.
-  absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kReceiving;
   // From the header on.
   std::optional<ReceivedKeys> received_ ABSL_GUARDED_BY(mu_);
   // Where the client named the upload, until it was parked or ended.
   std::optional<UploadTable::Key> upload_ ABSL_GUARDED_BY(mu_);
-
-  // Last, so that it ends first.
-  StallWatch::Call stall_;
 };
 
 }  // namespace cipherd::server

@@ -1,0 +1,131 @@
+// What calls have in common that receive a stream of messages: a place among the calls that are
+// under way, the lock on which gRPC, the stall watch and the engine meet, one read after another,
+// and one end.
+//
+//   class PutKeysReactor final : public StreamReactor<grpc::ServerReadReactor<grpc::ByteBuffer>> {
+//    public:
+//     PutKeysReactor(...) : StreamReactor("PutKeys", environment, context) { Start(); }
+//
+//    private:
+//     absl::Status Receive(grpc::ByteBuffer& bytes) override;
+//     ...
+//   };
+//
+// Lives from the call's arrival until gRPC is done with it. Never blocks. gRPC runs one reaction at
+// a time, but for OnCancel. `Reactor` is gRPC's, over byte buffers (wire_message.h says why).
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/call_gate.h"
+#include "server/evaluation.h"
+#include "server/rpc_scope.h"
+#include "server/stall_watch.h"
+
+namespace cipherd::server {
+
+template <typename Reactor>
+class StreamReactor : public Reactor {
+ public:
+  void OnReadDone(bool ok) final ABSL_LOCKS_EXCLUDED(mu_) {
+    Rest();
+    if (!ok) {
+      OnHalfClose();
+      return;
+    }
+    absl::MutexLock lock(&mu_);
+    if (is_finished_) return;
+    const absl::Status status = Receive(read_bytes_);
+    if (status.ok()) {
+      Read();
+    } else {
+      FinishWith(status);
+    }
+  }
+
+  void OnDone() final ABSL_LOCKS_EXCLUDED(mu_) {
+    // Whoever finished the call on another thread has let go of the lock by now.
+    { absl::MutexLock lock(&mu_); }
+    // Before the derived object goes, which OnStall belongs to.
+    stall_.reset();
+    delete this;
+  }
+
+ protected:
+  // `method` is a literal.
+  StreamReactor(std::string_view method, const ServiceEnvironment& environment,
+                grpc::CallbackServerContext& context)
+      : environment_(environment),
+        context_(context),
+        rpc_(method, environment.metrics, environment.engine.clock()),
+        pass_(environment.calls) {
+    // Does not call before Start.
+    stall_.emplace(environment.stalls, [this] {
+      absl::MutexLock lock(&mu_);
+      if (is_finished_) {
+        // The client does not take the status.
+        context_.TryCancel();
+      } else {
+        OnStall();
+      }
+    });
+  }
+
+  // Reads, or turns the call away. For the end of the constructor of the class that is made: gRPC
+  // reacts when that has returned, the stall watch from here on.
+  void Start() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (pass_.is_open()) {
+      Read();
+    } else {
+      FinishWith(TooManyCalls(environment_.calls));
+    }
+  }
+
+  // The next message from the client; the call ends with an error.
+  virtual absl::Status Receive(grpc::ByteBuffer& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // The client has sent all that it will, or has gone. The call may have ended meanwhile.
+  virtual void OnHalfClose() ABSL_LOCKS_EXCLUDED(mu_) = 0;
+  // The peer was waited for too long, and the call has not ended. Must not block.
+  virtual void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // The call ends with `status`: gives back what it holds before the client hears of it.
+  virtual void Release(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+
+  // Once. The client has the watch's time to take the status.
+  void FinishWith(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    is_finished_ = true;
+    Release(status);
+    AwaitPeer();
+    this->Finish(rpc_.Close(status));
+  }
+
+  // A write has been started; and is done.
+  void AwaitPeer() { stall_->AwaitPeer(); }
+  void Rest() { stall_->Rest(); }
+
+  const ServiceEnvironment& environment_;
+  grpc::CallbackServerContext& context_;
+  RpcScope rpc_;
+  absl::Mutex mu_;
+  bool is_finished_ ABSL_GUARDED_BY(mu_) = false;
+
+ private:
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    AwaitPeer();
+    this->StartRead(&read_bytes_);
+  }
+
+  const CallGate::Pass pass_;
+  // gRPC writes it while a read is under way.
+  grpc::ByteBuffer read_bytes_;
+  // There until gRPC is done.
+  std::optional<StallWatch::Call> stall_;
+};
+
+}  // namespace cipherd::server
