@@ -78,8 +78,8 @@ void EvaluateStreamReactor::OnResult(absl::Status status) {
 }
 
 void EvaluateStreamReactor::OnWriteDone(bool ok) {
-  Rest();
   absl::MutexLock lock(&mu_);
+  Rest();
   if (!ok) {
     FinishWith(has_stalled_ ? Stalled(environment_.stalls, "a message of the result to be read")
                             : absl::CancelledError("the client left before its result was sent"));

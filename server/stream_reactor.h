@@ -34,19 +34,23 @@ template <typename Reactor>
 class StreamReactor : public Reactor {
  public:
   void OnReadDone(bool ok) final ABSL_LOCKS_EXCLUDED(mu_) {
-    Rest();
-    if (!ok) {
-      OnHalfClose();
-      return;
+    {
+      absl::MutexLock lock(&mu_);
+      // The client of a call that has ended is waited for until it takes the status, whatever it
+      // sends.
+      if (is_finished_) return;
+      Rest();
+      if (ok) {
+        const absl::Status status = Receive(read_bytes_);
+        if (status.ok()) {
+          Read();
+        } else {
+          FinishWith(status);
+        }
+        return;
+      }
     }
-    absl::MutexLock lock(&mu_);
-    if (is_finished_) return;
-    const absl::Status status = Receive(read_bytes_);
-    if (status.ok()) {
-      Read();
-    } else {
-      FinishWith(status);
-    }
+    OnHalfClose();
   }
 
   void OnDone() final ABSL_LOCKS_EXCLUDED(mu_) {
@@ -106,8 +110,8 @@ class StreamReactor : public Reactor {
   }
 
   // A write has been started; and is done.
-  void AwaitPeer() { stall_->AwaitPeer(); }
-  void Rest() { stall_->Rest(); }
+  void AwaitPeer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->AwaitPeer(); }
+  void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->Rest(); }
 
   const ServiceEnvironment& environment_;
   grpc::CallbackServerContext& context_;
