@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "core/programs/program_spec.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -104,6 +105,34 @@ TEST_F(StallTest, AStreamThatNeverBeginsEnds) {
   v1::EvaluateStreamResponse response;
   EXPECT_FALSE(stream->Read(&response));
   ExpectStalled(stream->Finish());
+}
+
+TEST_F(StallTest, AStoreThatTakesLongIsNoStall) {
+  ASSERT_OK(server_->Shutdown());
+  ProgramDirectory keys;
+  ServerOptions options = TestOptions(directory_.path());
+  options.transport.stall_timeout = absl::Milliseconds(300);
+  options.engine.keys.directory = keys.path() / "keys";
+  Start(options);
+  // The disk's thread is held.
+  absl::Notification held, release;
+  server_->engine().keys().Drop("nobody", std::string(64, 'a'), [&](const absl::Status&) {
+    held.Notify();
+    release.WaitForNotification();
+  });
+  held.WaitForNotification();
+  Party bob(client_->GetProgram("square_sum").value(), 31);
+  absl::Status stored;
+  std::thread upload([&] { stored = bob.UploadKeys(*client_).status(); });
+  // As long as others take to stall, twice.
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext context;
+    v1::PutKeysResponse response;
+    ExpectStalled(stub_->PutKeys(&context, &response)->Finish());
+  }
+  release.Notify();
+  upload.join();
+  EXPECT_OK(stored);
 }
 
 TEST_F(StallTest, InputsThatStopComingGiveTheirPlaceBack) {

@@ -59,6 +59,28 @@ TEST_F(RequestTest, ASuccessPassesEveryStateAndGivesItsLeaseBackAtTheEnd) {
   EXPECT_TRUE(counts().Balances());
 }
 
+TEST_F(RequestTest, EveryEndGivesTheQuotaBackWhoeverKeepsTheRequest) {
+  TenantQuotas quotas({.max_requests = 1}, clock_);
+  const std::vector<RequestState> path = {RequestState::kReceiving, RequestState::kQueued,
+                                          RequestState::kExecuting, RequestState::kReplying};
+  for (size_t end = 0; end < path.size(); ++end) {
+    for (const absl::Status& status :
+         {absl::OkStatus(), absl::CancelledError(), absl::DeadlineExceededError(""),
+          absl::InternalError(""), absl::UnavailableError("")}) {
+      // Only a reply that was sent is a success.
+      if (status.ok() && path[end] != RequestState::kReplying) continue;
+      const auto request =
+          std::make_shared<Request>(RequestHead{.program = "sum"}, "sum", ledger_, clock_);
+      ASSERT_OK_AND_ASSIGN(TenantQuotas::Admission admission, quotas.Admit("alice", 8));
+      request->Grant(served_, nullptr, *served_->trees().TryLease(), std::move(admission));
+      for (size_t i = 0; i < end; ++i) ASSERT_TRUE(request->Advance(path[i], path[i + 1]));
+      EXPECT_FALSE(quotas.Admit("alice", 8).ok());
+      ASSERT_TRUE(request->Finish(path[end], status));
+      EXPECT_EQ(quotas.tenant_count(), 0u) << ToString(path[end]) << ' ' << status.ToString();
+    }
+  }
+}
+
 TEST_F(RequestTest, OnlyOneOfManyEndsARequest) {
   for (int round = 0; round < 50; ++round) {
     const auto request = Make();
