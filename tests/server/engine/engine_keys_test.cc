@@ -144,6 +144,7 @@ TEST_F(EngineKeysTest, StoppingEndsWhoWaitsForKeys) {
   auto first = RunAs("alice", 1, 1);
   // Behind the first on the disk's thread.
   auto second = RunAs("bob", 2, 2);
+  held->AwaitReader();
   std::thread stop([&] { EXPECT_OK(engine_->Stop()); });
   held->Release();
   first->result();

@@ -1,6 +1,7 @@
 // A file whose reader waits until the test lets it go on: a pipe in its place.
 //
 //   HeldFile held(path);          // whoever opens the file waits
+//   held.AwaitReader();           // somebody does
 //   held.Release();               // and reads what it held
 #pragma once
 
@@ -30,19 +31,25 @@ class HeldFile {
   HeldFile(const HeldFile&) = delete;
   HeldFile& operator=(const HeldFile&) = delete;
 
-  // Blocks until somebody opens the file and has read it; puts the file back.
+  // Blocks until somebody has opened the file.
+  void AwaitReader() {
+    if (fd_ < 0) fd_ = open(path_.c_str(), O_WRONLY);
+  }
+  // Blocks until somebody has opened the file and read it; puts the file back.
   void Release() {
     if (std::exchange(is_released_, true)) return;
-    const int fd = open(path_.c_str(), O_WRONLY);
-    EXPECT_EQ(write(fd, content_.data(), content_.size()), static_cast<ssize_t>(content_.size()));
+    AwaitReader();
+    EXPECT_EQ(write(fd_, content_.data(), content_.size()), static_cast<ssize_t>(content_.size()));
     std::filesystem::remove(path_);
     std::ofstream(path_, std::ios::binary) << content_;
-    close(fd);
+    close(fd_);
   }
 
  private:
   const std::filesystem::path path_;
   std::string content_;
+  // For writing, once there is a reader.
+  int fd_ = -1;
   bool is_released_ = false;
 };
 
