@@ -1,5 +1,6 @@
 // A member of the team that woke for a loop took for granted that the loop still had indices:
-// where its caller had taken the last one meanwhile, the process crashed.
+// where its caller had taken the last one meanwhile, the process crashed. Members now join the loop
+// that woke them without looking for one again; on two processors this test seldom met the crash.
 #include "core/runtime/host/thread_team.h"
 
 #include <atomic>

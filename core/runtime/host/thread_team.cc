@@ -71,15 +71,15 @@ ThreadTeam::Loop* ThreadTeam::FindWork() {
 void ThreadTeam::RunMember() {
   absl::MutexLock lock(&mu_);
   while (true) {
-    mu_.Await(absl::Condition(this, &ThreadTeam::HasWorkOrQuits));
+    mu_.Await(absl::Condition(this, &ThreadTeam::FindsWorkOrQuits));
     if (quits_) return;
-    Loop* const loop = FindWork();
-    // Its last index may have been taken since the condition held: that needs no lock.
-    if (loop == nullptr) continue;
+    // Looking for one again might find none: the last index may be taken at any time, without the
+    // lock.
+    Loop* const loop = found_;
     ++loop->members;
     ++working_;
     mu_.Unlock();
-    while (working_.load(std::memory_order_relaxed) <= worker_limit_ && loop->VisitNext()) {
+    while (loop->VisitNext() && working_.load(std::memory_order_relaxed) <= worker_limit_) {
     }
     mu_.Lock();
     --working_;

@@ -60,13 +60,18 @@ class ThreadTeam {
   void RunMember() ABSL_LOCKS_EXCLUDED(mu_);
   // A loop that still has indices, if one more thread may work.
   Loop* FindWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool HasWorkOrQuits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return quits_ || FindWork() != nullptr;
+  // The condition of idle members, the same for all of them: found_ has work, or there is none to
+  // wait for.
+  bool FindsWorkOrQuits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    found_ = FindWork();
+    return quits_ || found_ != nullptr;
   }
 
   const int worker_limit_;
   absl::Mutex mu_;
   std::list<Loop*> loops_ ABSL_GUARDED_BY(mu_);
+  // What the latest FindsWorkOrQuits saw: alive while the lock that it ran under is held.
+  Loop* found_ ABSL_GUARDED_BY(mu_) = nullptr;
   // Callers and members at work. Written under mu_.
   std::atomic<int> working_ = 0;
   bool quits_ ABSL_GUARDED_BY(mu_) = false;
