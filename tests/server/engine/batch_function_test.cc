@@ -122,6 +122,42 @@ TEST_P(BatchFunctionTest, ResultsThatAreDroppedStayUntilTheCallersStreamHasReadT
   }
 }
 
+// The join orders the caller's stream behind the branches, not the branches behind it: a block that
+// was made on a branch is free for others once the branch is idle, unless the caller's use is
+// known.
+TEST_P(BatchFunctionTest, BlocksOfResultsStayWithTheCallersStreamWhenTheBranchesAreIdle) {
+  const std::vector<ValueTree> arguments = Arguments();
+  ASSERT_OK_AND_ASSIGN(const std::shared_ptr<runtime::Event> joined, device_->CreateEvent());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<runtime::Stream> other,
+                       device_->CreateStream("other"));
+  std::vector<Tensor> kept;
+  cipherd::testing::StreamHold hold;
+  {
+    ASSERT_OK_AND_ASSIGN(const ValueTree results, function_(arguments, *stream_));
+    ASSERT_OK(stream_->Record(*joined));
+    hold = cipherd::testing::HoldStream(*stream_);
+    for (int item = 0; item < kBatchSize; ++item) {
+      kept.push_back(Tensor::AllocatePinned(*device_, DType::kUint64, {kWordCount}).value());
+      ASSERT_OK(value::CopyTensorAsync(results[item][0].tensor(), kept.back(), *stream_));
+    }
+  }
+  ASSERT_OK(other->Wait(*joined));
+  ASSERT_OK(other->Synchronize());
+  // More than a slab of them: every block that is free is among them, and is written over.
+  std::vector<Tensor> blocks;
+  for (int i = 0; i < 4096; ++i) {
+    blocks.push_back(Tensor::AllocateOn(*other, DType::kUint64, {kWordCount}).value());
+    ASSERT_OK(other->FillAsync(blocks.back().data(), 0xff, blocks.back().bytes()));
+  }
+  ASSERT_OK(other->Synchronize());
+  hold.Release();
+  ASSERT_OK(stream_->Synchronize());
+  for (int item = 0; item < kBatchSize; ++item) {
+    EXPECT_EQ(kept[item].data_as<uint64_t>()[5], ExpectedWord(1000 * item, item + 1, 5))
+        << "item " << item;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, BatchFunctionTest, ::testing::ValuesIn(DevicesUnderTest()),
                          DeviceParamName);
 
