@@ -1,5 +1,6 @@
 // Programs that come, change and go while others serve.
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,6 +23,26 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
+
+// The machine's clock, which does something at one reading of the thread that asked for it.
+class InterruptingClock final : public base::Clock {
+ public:
+  absl::Time Now() const override {
+    if (std::this_thread::get_id() == thread_ && --readings_ == 0) happen_();
+    return base::Clock::Real().Now();
+  }
+  // `happen` runs at the `nth` reading from now on by the calling thread.
+  void InterruptReading(int nth, std::function<void()> happen) {
+    happen_ = std::move(happen);
+    readings_ = nth;
+    thread_ = std::this_thread::get_id();
+  }
+
+ private:
+  std::function<void()> happen_;
+  mutable int readings_ = 0;
+  std::atomic<std::thread::id> thread_ = std::thread::id();
+};
 
 class EngineProgramsTest : public EngineTest {
  protected:
@@ -133,6 +154,26 @@ TEST_F(EngineProgramsTest, WhatHasBegunCompletesOnTheOldVersion) {
   EXPECT_EQ(VersionOf(*running), 1);
 }
 
+TEST_F(EngineProgramsTest, AnAdmissionWhoseVersionGoesMeanwhileLandsOnItsSuccessor) {
+  InterruptingClock clock;
+  StartOnCpu(SmallEngine(), clock);
+  const RequestPtr request = engine_->Open(Head(1));
+  bool is_replaced = false;
+  // It looks at its deadline, finds the version, and then at the clock for its tenant's quota.
+  clock.InterruptReading(2, [&] {
+    EXPECT_EQ(served().info().version, 1);
+    EXPECT_OK(Replace(Version(2)));
+    is_replaced = true;
+  });
+  const absl::Status admitted = engine_->Admit(*request);
+  EXPECT_TRUE(is_replaced);
+  EXPECT_OK(admitted);
+  if (admitted.ok()) {
+    EXPECT_EQ(request->program().info().version, 2);
+  }
+  request->Finish(RequestState::kReceiving, absl::CancelledError());
+}
+
 TEST_F(EngineProgramsTest, AFailedReplacementLeavesTheOldVersionServing) {
   StartOnCpu();
   std::vector<std::pair<std::string, bool>> readiness;
@@ -171,6 +212,8 @@ TEST_F(EngineProgramsTest, UnloadingWaitsForRequestsAndGivesEverythingBack) {
     EXPECT_OK(engine_->UnloadProgram("other", 0, absl::Seconds(60)));
     EXPECT_TRUE(IsTerminal(running.request()->state()));
     EXPECT_TRUE(running.is_correct());
+    // The request is still there, and with it the record of its program.
+    EXPECT_EQ(Memory().device_allocated_bytes, before.device_allocated_bytes);
   }
   Call unknown(*engine_, head, 1, 1);
   EXPECT_THAT(unknown.result(), StatusIs(absl::StatusCode::kNotFound));
