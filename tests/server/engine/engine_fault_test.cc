@@ -1,5 +1,6 @@
 // A device that fails while requests are on it: the worker goes, its requests end, it comes back.
 #include <cctype>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
 #include "tests/server/engine/engine_fixture.h"
@@ -206,22 +208,62 @@ TEST_F(EngineFaultTest, AnEngineStopsWhileAWorkerIsAway) {
   EXPECT_OK(engine_->Stop());
 }
 
-TEST_F(EngineFaultTest, AProgramThatIsUnloadedMeanwhileIsNotRebuilt) {
+class UnloadInRebuildTest : public EngineFaultTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(UnloadInRebuildTest, AProgramThatIsUnloadedMeanwhileIsNotRebuilt) {
+  const bool is_under_construction = GetParam();
   StartFaulty();
-  ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("other")));
+  auto other_gate = std::make_shared<Gate>();
+  ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("other", other_gate)));
   ASSERT_OK(engine_->LoadProgram("other"));
+  // Admitted while both programs are ready.
+  std::map<std::string, RequestPtr> requests;
+  for (const std::string name : {"sum", "other"}) {
+    RequestHead head = Head(1);
+    head.program = name;
+    requests[name] = engine_->Open(head);
+    ASSERT_OK(engine_->Admit(*requests[name]));
+    FillInputs(requests[name]->inputs(), 2);
+  }
+  const int arrivals = gate_->arrivals(), other_arrivals = other_gate->arrivals();
   gate_->Close();
-  const int arrivals = gate_->arrivals();
+  other_gate->Close();
   Fail(FaultPoint::kGraphLaunch);
   EXPECT_THAT(Run(1, 1)->result(), StatusIs(absl::StatusCode::kUnavailable));
-  // "sum" is being rebuilt, before or after "other".
-  gate_->AwaitArrivals(arrivals + 1);
-  EXPECT_OK(engine_->UnloadProgram("other", 1, absl::Seconds(60)));
+  // One of them is under construction, at its gate; the other one has yet to be built.
+  while (gate_->arrivals() == arrivals && other_gate->arrivals() == other_arrivals) {
+    std::this_thread::yield();
+  }
+  const bool sum_is_first = gate_->arrivals() > arrivals;
+  const bool unloads_sum = sum_is_first == is_under_construction;
+  const RequestPtr gone = requests[unloads_sum ? "sum" : "other"];
+  const RequestPtr queued = requests[unloads_sum ? "other" : "sum"];
+  gone->Finish(RequestState::kReceiving, absl::CancelledError());
+  absl::Notification told;
+  absl::Status result;
+  engine_->Submit(queued, [&](const absl::Status& status) {
+    result = status;
+    told.Notify();
+  });
+  EXPECT_OK(engine_->UnloadProgram(gone->head().program, 1, absl::Seconds(60)));
   gate_->Open();
-  AwaitReady();
-  EXPECT_TRUE(Run(1, 2)->is_correct());
+  other_gate->Open();
+  told.WaitForNotification();
+  // A rebuild that failed would have ended it: then nobody serves.
+  ASSERT_OK(result);
+  EXPECT_TRUE(OutputsMatch(queued->outputs(), 2, 1));
+  queued->Finish(RequestState::kReplying, absl::OkStatus());
   EXPECT_EQ(engine_->programs().size(), 1u);
+  EXPECT_EQ(worker().fault_count(), 1u);
+  // What was built for the one that went is not kept.
+  EXPECT_OK(engine_->UnloadProgram(queued->head().program, 1, absl::Seconds(60)));
+  EXPECT_EQ(Memory().device_allocated_bytes,
+            static_cast<size_t>(engine_->key_residency().stats().used_bytes));
 }
+
+INSTANTIATE_TEST_SUITE_P(Unloaded, UnloadInRebuildTest, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "UnderConstruction" : "BeforeItsTurn";
+});
 
 }  // namespace
 }  // namespace cipherd::engine
