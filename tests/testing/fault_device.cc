@@ -1,6 +1,5 @@
 #include "tests/testing/fault_device.h"
 
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -209,8 +208,14 @@ int FaultDevice::call_count(FaultPoint point) const {
 }
 
 absl::Status FaultDevice::Count(FaultPoint point) {
-  absl::MutexLock lock(&mu_);
   const size_t index = static_cast<size_t>(point);
+  std::function<void()> interrupt;
+  {
+    absl::MutexLock lock(&mu_);
+    interrupt = interrupts_[index];
+  }
+  if (interrupt) interrupt();
+  absl::MutexLock lock(&mu_);
   auto fault = faults_[index].extract(++call_counts_[index]);
   return fault.empty() ? absl::OkStatus() : std::move(fault.mapped());
 }

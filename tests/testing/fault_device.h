@@ -13,9 +13,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -51,6 +53,12 @@ class FaultDevice final : public runtime::Device {
 
   // The n-th call of `point` from now on (1: the next one) fails with `error`.
   void FailNth(FaultPoint point, int n, absl::Status error);
+  // Runs `interrupt` before every call of `point` from now on, on the thread of the call: holds it,
+  // where `interrupt` blocks.
+  void InterruptCalls(FaultPoint point, std::function<void()> interrupt) {
+    absl::MutexLock lock(&mu_);
+    interrupts_[static_cast<size_t>(point)] = std::move(interrupt);
+  }
   // Forgets the faults that have not happened.
   void ClearFaults();
   // Calls of `point` so far, failed ones included.
@@ -80,6 +88,7 @@ class FaultDevice final : public runtime::Device {
   const std::unique_ptr<runtime::Device> inner_;
   mutable absl::Mutex mu_;
   std::array<int, kPointCount> call_counts_ ABSL_GUARDED_BY(mu_) = {};
+  std::array<std::function<void()>, kPointCount> interrupts_ ABSL_GUARDED_BY(mu_);
   // By the number of the call.
   std::array<std::map<int, absl::Status>, kPointCount> faults_ ABSL_GUARDED_BY(mu_);
 };
