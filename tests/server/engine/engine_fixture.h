@@ -80,10 +80,14 @@ inline EngineOptions SmallEngine() {
 // Serves TestProgram "sum", whose runs pass gate_; tenants "tenant1", … with key sets 1, ….
 class EngineTest : public ::testing::Test {
  protected:
+  // Without a clock, by the real one.
   void Start(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
-             const base::Clock& clock = base::Clock::Real()) {
+             std::shared_ptr<const base::Clock> clock = nullptr) {
     runtime_device_ = device.get();
-    ASSERT_OK_AND_ASSIGN(engine_, Engine::Create(std::move(device), options, clock));
+    clock_ = std::move(clock);
+    ASSERT_OK_AND_ASSIGN(engine_,
+                         Engine::Create(std::move(device), options,
+                                        clock_ == nullptr ? base::Clock::Real() : *clock_));
     program_ = std::make_shared<TestProgram>("sum", gate_);
     ASSERT_OK(engine_->AddProgram(program_, Serving(options)));
     ASSERT_OK(engine_->LoadProgram("sum"));
@@ -92,10 +96,10 @@ class EngineTest : public ::testing::Test {
     }
   }
   void StartOnCpu(const EngineOptions& options = SmallEngine(),
-                  const base::Clock& clock = base::Clock::Real()) {
+                  std::shared_ptr<const base::Clock> clock = nullptr) {
     ASSERT_OK_AND_ASSIGN(std::unique_ptr<runtime::Device> device,
                          cipherd::testing::OpenTestDevice("cpu"));
-    Start(std::move(device), options, clock);
+    Start(std::move(device), options, std::move(clock));
   }
 
   // How "sum" is served.
@@ -147,6 +151,8 @@ class EngineTest : public ::testing::Test {
   runtime::Device* runtime_device_ = nullptr;
   std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::shared_ptr<TestProgram> program_;
+  // The engine's threads read it until the engine has stopped: after the test's body.
+  std::shared_ptr<const base::Clock> clock_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -155,12 +155,12 @@ TEST_F(EngineProgramsTest, WhatHasBegunCompletesOnTheOldVersion) {
 }
 
 TEST_F(EngineProgramsTest, AnAdmissionWhoseVersionGoesMeanwhileLandsOnItsSuccessor) {
-  InterruptingClock clock;
+  const auto clock = std::make_shared<InterruptingClock>();
   StartOnCpu(SmallEngine(), clock);
   const RequestPtr request = engine_->Open(Head(1));
   bool is_replaced = false;
   // It looks at its deadline, finds the version, and then at the clock for its tenant's quota.
-  clock.InterruptReading(2, [&] {
+  clock->InterruptReading(2, [&] {
     EXPECT_EQ(served().info().version, 1);
     EXPECT_OK(Replace(Version(2)));
     is_replaced = true;
@@ -290,7 +290,7 @@ TEST_F(EngineProgramsTest, ReadinessIsToldByNameAndOnlyWhenItChanges) {
 }
 
 TEST_F(EngineProgramsTest, SettingsBoundTheTimeOfARequest) {
-  base::FakeClock clock;
+  const auto clock = std::make_shared<base::FakeClock>();
   StartOnCpu(SmallEngine(), clock);
   ServingSettings settings = SmallEngine().DefaultServing();
   settings.default_timeout = absl::Seconds(5);
@@ -303,11 +303,11 @@ TEST_F(EngineProgramsTest, SettingsBoundTheTimeOfARequest) {
     head.deadline = asked;
     const RequestPtr request = engine_->Open(head);
     request->Finish(RequestState::kReceiving, absl::CancelledError());
-    return request->head().deadline - clock.Now();
+    return request->head().deadline - clock->Now();
   };
   EXPECT_EQ(deadline_of(absl::InfiniteFuture()), absl::Seconds(5));
-  EXPECT_EQ(deadline_of(clock.Now() + absl::Seconds(7)), absl::Seconds(7));
-  EXPECT_EQ(deadline_of(clock.Now() + absl::Seconds(70)), absl::Seconds(10));
+  EXPECT_EQ(deadline_of(clock->Now() + absl::Seconds(7)), absl::Seconds(7));
+  EXPECT_EQ(deadline_of(clock->Now() + absl::Seconds(70)), absl::Seconds(10));
 }
 
 TEST(ServingSettingsTest, EachFieldIsChecked) {

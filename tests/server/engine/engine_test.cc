@@ -151,15 +151,15 @@ TEST_F(EngineCpuTest, ACancelledRequestOnTheDeviceGivesItsLeasesBackAfterItsRepl
 }
 
 TEST_F(EngineCpuTest, ADeadlineThatPassesOnTheDeviceIsNotAResult) {
-  base::FakeClock clock;
+  const auto clock = std::make_shared<base::FakeClock>();
   StartOnCpu(SmallEngine(), clock);
   gate_->Close();
   const int arrivals = gate_->arrivals();
   RequestHead head = Head(1);
-  head.deadline = clock.Now() + absl::Seconds(1);
+  head.deadline = clock->Now() + absl::Seconds(1);
   Call call(*engine_, head, 1, 1);
   gate_->AwaitArrivals(arrivals + 1);
-  clock.Advance(absl::Seconds(2));
+  clock->Advance(absl::Seconds(2));
   gate_->Open();
   EXPECT_THAT(call.result(), StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("executing")));
 }

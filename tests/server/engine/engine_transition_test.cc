@@ -33,7 +33,7 @@ class TransitionTest : public EngineTest,
     device_ = device.get();
     EngineOptions options = SmallEngine();
     options.instances = 1;
-    Start(std::move(device), options, clock_);
+    Start(std::move(device), options, fake_clock_);
     program_served_ = *engine_->FindProgram("sum");
   }
   void TearDown() override {
@@ -54,7 +54,7 @@ class TransitionTest : public EngineTest,
 
   void Open() {
     RequestHead head = Head(2);
-    head.deadline = clock_.Now() + absl::Seconds(10);
+    head.deadline = fake_clock_->Now() + absl::Seconds(10);
     request_ = engine_->Open(head);
     ASSERT_OK(engine_->Admit(*request_));
     FillInputs(request_->inputs(), 42);
@@ -92,13 +92,13 @@ class TransitionTest : public EngineTest,
   void Happen(Event event) {
     switch (event) {
       case Event::kDelayOnly:
-        clock_.Advance(absl::Seconds(9));
+        fake_clock_->Advance(absl::Seconds(9));
         break;
       case Event::kCancel:
         engine_->Cancel(request_);
         break;
       case Event::kDeadline:
-        clock_.Advance(absl::Seconds(11));
+        fake_clock_->Advance(absl::Seconds(11));
         break;
       case Event::kDrain:
         EXPECT_FALSE(engine_->Drain(absl::ZeroDuration()));
@@ -135,7 +135,7 @@ class TransitionTest : public EngineTest,
   PinnedPool& served_pool() { return program_served_->trees(); }
 
   SteppedDevice* device_ = nullptr;
-  base::FakeClock clock_;
+  const std::shared_ptr<base::FakeClock> fake_clock_ = std::make_shared<base::FakeClock>();
   RequestPtr request_, blocker_;
   std::shared_ptr<ServedProgram> program_served_;
   std::thread unloader_;
@@ -164,9 +164,13 @@ TEST_P(TransitionTest, EndsOnceAsTheTableSaysAndGivesEverythingBack) {
   ASSERT_FALSE(IsTerminal(request_->state()));
   Happen(event);
   const bool ends_at_once = held_at == HeldAt::kQueued && event == Event::kCancel;
-  if (ends_at_once) EXPECT_EQ(request_->state(), RequestState::kCancelled);
+  if (ends_at_once) {
+    EXPECT_EQ(request_->state(), RequestState::kCancelled);
+  }
   // What the device may still use stays leased.
-  if (held_at >= HeldAt::kTransfer) EXPECT_GE(served_pool().leased_count(), 1u);
+  if (held_at >= HeldAt::kTransfer) {
+    EXPECT_GE(served_pool().leased_count(), 1u);
+  }
   Release();
   EXPECT_EQ(request_->state(), ExpectedEnd(held_at, event));
   EXPECT_EQ(told_count_, 1);
