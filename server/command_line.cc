@@ -138,6 +138,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
   AddKeyFlags(app, options.engine.keys);
   AddQuotaFlags(app, options.engine);
   AddLimitFlags(app, options);
+  AddSeconds(app, "--free-memory-interval", options.free_memory_interval,
+             "Between returns of free heap to the system");
   AddSeconds(app, "--lame-duck", options.shutdown.lame_duck,
              "Between NOT_SERVING and the refusal of requests");
   AddSeconds(app, "--drain-timeout", options.shutdown.drain_timeout,

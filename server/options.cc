@@ -64,6 +64,9 @@ absl::Status ServerOptions::Validate() const {
   if (shutdown.lame_duck < absl::ZeroDuration() || shutdown.drain_timeout < absl::ZeroDuration()) {
     return Invalid("shutdown", "times must not be negative");
   }
+  if (free_memory_interval < absl::Milliseconds(10)) {
+    return Invalid("free_memory_interval", "expected at least 10 ms");
+  }
   if (programs_directory.empty()) return Invalid("programs", "a directory of programs is needed");
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/allocator_policy.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "server/transport.h"
@@ -21,6 +22,12 @@ namespace {
 constexpr std::chrono::seconds kTransportGrace{5};
 // Threads that capture at start. A capture keeps one core busy, and the device now and then.
 constexpr size_t kMaxLoaders = 4;
+
+void ReturnFreeMemory() {
+  const absl::Time start = absl::Now();
+  base::ReturnFreeMemory();
+  spdlog::debug("free heap returned in {:.1f} ms", absl::ToDoubleMilliseconds(absl::Now() - start));
+}
 
 }  // namespace
 
@@ -69,7 +76,9 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
                 .stalls = stalls_,
                 .uploads = uploads_,
                 .limits = limits_,
-                .insecure_contexts_allowed = options_.allow_insecure_contexts}) {
+                .insecure_contexts_allowed = options_.allow_insecure_contexts}),
+      free_memory_("free memory",
+                   {.interval = options_.free_memory_interval, .run = ReturnFreeMemory}) {
   engine_->set_readiness_listener(
       [this](std::string_view program, bool ready) { OnReadiness(program, ready); });
   metrics_.CollectFrom(*engine_);

@@ -16,6 +16,7 @@
 #include "core/base/clock.h"
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
+#include "server/engine/task_thread.h"
 #include "server/evaluation_service.h"
 #include "server/health_service.h"
 #include "server/metrics.h"
@@ -81,6 +82,8 @@ class Server {
   int port_ = 0;
   int metrics_port_ = 0;
   bool is_shut_down_ = false;
+  // Returns free heap to the system.
+  engine::TaskThread free_memory_;
 };
 
 }  // namespace cipherd::server

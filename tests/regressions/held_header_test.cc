@@ -23,26 +23,27 @@ constexpr bool kCountsAllocations = true;
 
 class HeldHeaderTest : public ServiceTest {
  protected:
-  static size_t AllocatedBytes() {
+  // Signed: what an earlier test left may go meanwhile.
+  static int64_t AllocatedBytes() {
     const struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
+    return static_cast<int64_t>(info.uordblks + info.hblkhd);
   }
 };
 
 TEST_F(HeldHeaderTest, WhatAHeaderBringsAlongDoesNotLastAsLongAsItsStream) {
   if (!kCountsAllocations) GTEST_SKIP() << "the sanitizer's allocator does not say what is held";
   // Many: each end of their connection keeps up to a message's size to read into.
-  constexpr size_t kStreams = 8, kUnknownBytes = 3 << 20;
+  constexpr int64_t kStreams = 8, kUnknownBytes = 3 << 20;
   const v1::EvaluationHeader header =
       MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128))).header;
-  const size_t before = AllocatedBytes();
+  const int64_t before = AllocatedBytes();
   struct Call {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReaderWriter<v1::EvaluateStreamRequest, v1::EvaluateStreamResponse>>
         stream;
   };
   std::vector<std::unique_ptr<Call>> calls;
-  for (size_t i = 0; i < kStreams; ++i) {
+  for (int i = 0; i < kStreams; ++i) {
     auto call = std::make_unique<Call>();
     call->stream = stub_->EvaluateStream(&call->context);
     v1::EvaluateStreamRequest message;
@@ -54,8 +55,8 @@ TEST_F(HeldHeaderTest, WhatAHeaderBringsAlongDoesNotLastAsLongAsItsStream) {
   }
   // Admitted: the header has been read.
   const auto served = server_->engine().FindProgram("square_sum").value();
-  while (served->trees().leased_count() < kStreams) std::this_thread::yield();
-  size_t held = 0;
+  while (served->trees().leased_count() < size_t{kStreams}) std::this_thread::yield();
+  int64_t held = 0;
   for (int i = 0; i < 200; ++i) {
     held = AllocatedBytes() - before;
     if (held < kStreams * kUnknownBytes / 2) break;

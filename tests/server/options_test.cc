@@ -68,6 +68,7 @@ TEST(OptionsTest, EachGroupIsChecked) {
   refuses([](ServerOptions& o) { o.transport.max_concurrent_streams = 0; });
   refuses([](ServerOptions& o) { o.transport.buffer_bytes = 1; });
   refuses([](ServerOptions& o) { o.transport.keepalive_interval = absl::ZeroDuration(); });
+  refuses([](ServerOptions& o) { o.free_memory_interval = absl::ZeroDuration(); });
   refuses([](ServerOptions& o) { o.shutdown.drain_timeout = -absl::Seconds(1); });
 }
 
