@@ -1,7 +1,9 @@
 // Clients that stop in the middle, and messages that are none.
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "proto/codec/tree_encoder.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "server/stall_watch.h"
+#include "tests/server/engine/held_file.h"
 #include "tests/server/relay.h"
 #include "tests/server/service_fixture.h"
 #include "tests/testing/status_matchers.h"
@@ -107,13 +110,33 @@ TEST_F(StallTest, AStreamThatNeverBeginsEnds) {
   ExpectStalled(stream->Finish());
 }
 
-TEST_F(StallTest, AStoreThatTakesLongIsNoStall) {
-  ASSERT_OK(server_->Shutdown());
-  ProgramDirectory keys;
-  ServerOptions options = TestOptions(directory_.path());
-  options.transport.stall_timeout = absl::Milliseconds(300);
-  options.engine.keys.directory = keys.path() / "keys";
-  Start(options);
+// What takes the daemon long is no stall of its client.
+class SlowDaemonTest : public StallTest {
+ protected:
+  void SetUp() override {
+    StallTest::SetUp();
+    ASSERT_OK(server_->Shutdown());
+    ServerOptions options = TestOptions(directory_.path());
+    options.transport.stall_timeout = absl::Milliseconds(300);
+    options.engine.keys.directory = KeyDirectory();
+    // One set: what is not used last is on file only.
+    options.engine.keys.host_budget_bytes = static_cast<int64_t>(alice().program().key_bytes);
+    Start(options);
+  }
+  std::filesystem::path KeyDirectory() const { return files_.path() / "keys"; }
+  // As long as others take to stall, twice.
+  void AwaitTwoStalls() {
+    for (int i = 0; i < 2; ++i) {
+      grpc::ClientContext context;
+      v1::PutKeysResponse response;
+      ExpectStalled(stub_->PutKeys(&context, &response)->Finish());
+    }
+  }
+
+  ProgramDirectory files_;
+};
+
+TEST_F(SlowDaemonTest, AnUploadThatIsBeingStoredHasNotStalled) {
   // The disk's thread is held.
   absl::Notification held, release;
   server_->engine().keys().Drop("nobody", std::string(64, 'a'), [&](const absl::Status&) {
@@ -124,15 +147,35 @@ TEST_F(StallTest, AStoreThatTakesLongIsNoStall) {
   Party bob(client_->GetProgram("square_sum").value(), 31);
   absl::Status stored;
   std::thread upload([&] { stored = bob.UploadKeys(*client_).status(); });
-  // As long as others take to stall, twice.
-  for (int i = 0; i < 2; ++i) {
-    grpc::ClientContext context;
-    v1::PutKeysResponse response;
-    ExpectStalled(stub_->PutKeys(&context, &response)->Finish());
-  }
+  AwaitTwoStalls();
   release.Notify();
   upload.join();
   EXPECT_OK(stored);
+}
+
+TEST_F(SlowDaemonTest, AnEvaluationThatRunsHasNotStalled) {
+  ASSERT_OK(Party(client_->GetProgram("square_sum").value(), 31).UploadKeys(*client_));
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(KeyDirectory())) {
+    if (entry.path().stem() == alice_keys()) file = entry.path();
+  }
+  engine::testing::HeldFile held(file);
+  const WireRequest request = Good();
+  grpc::Status message, stream;
+  std::thread clients[] = {std::thread([&] {
+                             v1::EvaluateResponse response;
+                             message = EvaluateUnary(request, &response);
+                           }),
+                           std::thread([&] {
+                             std::string payload;
+                             stream = EvaluateStream(request, 1 << 14, &payload);
+                           })};
+  while (LeasedTrees() < 2) std::this_thread::yield();
+  AwaitTwoStalls();
+  held.Release();
+  for (std::thread& client : clients) client.join();
+  EXPECT_TRUE(message.ok()) << message.error_message();
+  EXPECT_TRUE(stream.ok()) << stream.error_message();
 }
 
 TEST_F(StallTest, InputsThatStopComingGiveTheirPlaceBack) {
@@ -208,11 +251,41 @@ TEST_F(SlowReaderTest, AResultThatIsNotReadGivesItsPlaceBack) {
   context.TryCancel();
 }
 
-TEST_F(StallTest, AResultThatIsSentAndNotReadDoesNotHoldItsCall) {
-  // Small enough for gRPC to take it whole: the evaluation has ended, the call has not.
-  Relay relay(server_->port());
-  const auto stub = v1::EvaluationService::NewStub(
-      grpc::CreateChannel(relay.address(), grpc::InsecureChannelCredentials()));
+// Clients whose results wait for them: small enough for gRPC to take them whole, so that the
+// evaluation has ended, but larger than what the client lets come, so that the call has not.
+class UnreadResultTest : public StallTest {
+ protected:
+  void SetUp() override {
+    StallTest::SetUp();
+    relay_.emplace(server_->port());
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    // A result's header comes, its payload does not.
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 2048);
+    unread_stub_ = v1::EvaluationService::NewStub(grpc::CreateCustomChannel(
+        relay_->address(), grpc::InsecureChannelCredentials(), arguments));
+  }
+  void TearDown() override {
+    relay_.reset();
+    StallTest::TearDown();
+  }
+  uint64_t Successes() {
+    return server_->engine().ledger().Snapshot()["square_sum"].FinishedIn(
+        engine::RequestState::kSucceeded);
+  }
+  // Of all that may be under way; others get their turn.
+  void ExpectCallsEnd(uint64_t successes_before) {
+    while (Successes() < successes_before + kMaxCalls) std::this_thread::yield();
+    v1::EvaluateResponse response;
+    while (!EvaluateUnary(Good(), &response).ok()) std::this_thread::yield();
+    EXPECT_EQ(LeasedTrees(), 0u);
+  }
+
+  std::optional<Relay> relay_;
+  std::unique_ptr<v1::EvaluationService::Stub> unread_stub_;
+};
+
+TEST_F(UnreadResultTest, OfAStreamDoesNotHoldItsCall) {
   const WireRequest request = Good();
   v1::EvaluateStreamRequest header, chunk;
   *header.mutable_header() = request.header;
@@ -225,19 +298,39 @@ TEST_F(StallTest, AResultThatIsSentAndNotReadDoesNotHoldItsCall) {
   std::vector<std::unique_ptr<Call>> calls;
   for (int i = 0; i < kMaxCalls; ++i) {
     Call& call = *calls.emplace_back(std::make_unique<Call>());
-    call.stream = stub->EvaluateStream(&call.context);
+    call.stream = unread_stub_->EvaluateStream(&call.context);
     ASSERT_TRUE(call.stream->Write(header));
   }
   while (LeasedTrees() < kMaxCalls) std::this_thread::yield();
-  relay.HoldReplies();
+  const uint64_t before = Successes();
+  relay_->HoldReplies();
   for (const auto& call : calls) {
     ASSERT_TRUE(call->stream->Write(chunk));
     call->stream->WritesDone();
   }
-  v1::EvaluateResponse response;
-  while (!EvaluateUnary(request, &response).ok()) std::this_thread::yield();
-  EXPECT_EQ(LeasedTrees(), 0u);
+  ExpectCallsEnd(before);
   for (const auto& call : calls) call->context.TryCancel();
+}
+
+TEST_F(UnreadResultTest, OfAMessageDoesNotHoldItsCall) {
+  v1::EvaluateRequest message;
+  const WireRequest request = Good();
+  *message.mutable_header() = request.header;
+  message.set_payload(request.payload);
+  const auto evaluate = [&](grpc::ClientContext& context) {
+    v1::EvaluateResponse response;
+    return unread_stub_->Evaluate(&context, message, &response);
+  };
+  grpc::ClientContext first;
+  ASSERT_TRUE(evaluate(first).ok());
+  const uint64_t before = Successes();
+  relay_->HoldReplies();
+  std::vector<grpc::ClientContext> contexts(kMaxCalls);
+  std::vector<std::thread> clients;
+  for (grpc::ClientContext& context : contexts) clients.emplace_back(evaluate, std::ref(context));
+  ExpectCallsEnd(before);
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (std::thread& client : clients) client.join();
 }
 
 // Sends raw bytes as the messages of a stream, and returns the call's status.
