@@ -366,6 +366,47 @@ TEST_F(KeyTiersTest, AnUploadOfASetOnFileFillsHostMemory) {
   ExpectIntact(1);
 }
 
+TEST_F(KeyTiersTest, ASetOnItsWayToHostMemoryIsInUse) {
+  KeyStore::Options options = Room(9, 1);
+  options.tenant_budget_bytes = kSetBytes;
+  options.time_to_live = absl::Hours(1);
+  Open(options);
+  const std::string id = Put(1);
+  Open(options);
+  HeldFile held(Files().at(0));
+  const auto ticket = store_->Acquire("alice", id);
+  // Neither its tenant, nor others' files, nor time take it away.
+  EXPECT_EQ(ReasonOf(store_->Reserve("alice", 1).status()), FailureReason::kOverloaded);
+  EXPECT_EQ(ReasonOf(PutTestKeys(*store_, "bob", TrueKeySetId(2), 2).status()),
+            FailureReason::kOverloaded);
+  clock_.Advance(absl::Hours(2));
+  store_->Sweep();
+  EXPECT_THAT(dropped_, IsEmpty());
+  held.Release();
+  ExpectIntact(1);
+}
+
+TEST_F(KeyTiersTest, ASetThatCannotBeWrittenIsUnknownAndHoldsNothing) {
+  ASSERT_OK(DropTestKeys(*store_, "alice", Put(1)));
+  // A file where the tenant's directory was.
+  fs::path tenant;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    if (entry.is_directory()) tenant = entry.path();
+  }
+  fs::remove(tenant);
+  std::ofstream(tenant) << "in the way";
+  const absl::Status refused = PutTestKeys(*store_, "alice", TrueKeySetId(1), 1).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(refused), FailureReason::kOverloaded);
+  EXPECT_THAT(store_->Find("alice", TrueKeySetId(1)), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(store_->used_bytes(), 0);
+  EXPECT_EQ(store_->tenant_bytes("alice"), 0);
+  EXPECT_EQ(store_->stats().file_bytes, 0);
+  fs::remove(tenant);
+  Put(1);
+  ExpectIntact(1);
+}
+
 TEST_F(KeyTiersTest, WhoWaitsForASetThatIsDroppedHearsOfIt) {
   const std::string id = Put(1);
   Open(Room(9, 9));
