@@ -221,6 +221,20 @@ TEST_F(UploadResumeTest, AnUploadGoesOnUnderItsOwnHeader) {
   EXPECT_EQ(store().used_bytes(), bytes_before_);
 }
 
+TEST_F(UploadResumeTest, OnlyANamedUploadGoesOnAndItsNameHasBounds) {
+  for (const size_t size : {1, 15, 65}) {
+    v1::PutKeysRequest header = Header();
+    header.mutable_header()->set_upload_id(std::string(size, 'x'));
+    const absl::Status refused = Send(header, {}, /*breaks=*/false).status();
+    EXPECT_EQ(client::ReasonOf(refused), v1::ERROR_REASON_MALFORMED_VALUE) << size;
+  }
+  v1::PutKeysRequest nameless = Header(/*resume_bytes=*/8);
+  nameless.mutable_header()->clear_upload_id();
+  EXPECT_EQ(client::ReasonOf(Send(nameless, {}, /*breaks=*/false).status()),
+            v1::ERROR_REASON_PROTOCOL);
+  EXPECT_EQ(store().used_bytes(), bytes_before_);
+}
+
 TEST_F(UploadResumeTest, OneStreamHasAnUpload) {
   const std::vector<v1::PutKeysRequest> body = Body();
   grpc::ClientContext context;
