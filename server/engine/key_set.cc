@@ -1,11 +1,19 @@
 #include "server/engine/key_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/failure_reason.h"
 
 namespace cipherd::engine {
+namespace {
+
+base::Sha256Digest HashOf(const ckks::EvaluationKey& key) {
+  return base::Sha256Of({key.data.data_as<const uint8_t>(), static_cast<size_t>(key.data.bytes())});
+}
+
+}  // namespace
 
 int64_t KeyDescription::bytes() const {
   int64_t count = 1;
@@ -18,6 +26,23 @@ bool KeySetInfo::contains(const ckks::KeyId& key) const {
       keys.begin(), keys.end(), key,
       [](const KeyDescription& description, const ckks::KeyId& id) { return description.id < id; });
   return at != keys.end() && at->id == key;
+}
+
+KeySetInfoRef DescribeKeySet(std::string tenant, std::string id, std::string context_id,
+                             const ckks::KeySet& keys,
+                             const std::map<ckks::KeyId, base::Sha256Digest>& digests) {
+  auto info = std::make_shared<KeySetInfo>();
+  info->tenant = std::move(tenant);
+  info->id = std::move(id);
+  info->context_id = std::move(context_id);
+  for (const auto& [key_id, key] : keys) {
+    const auto known = digests.find(key_id);
+    info->keys.push_back({.id = key_id,
+                          .shape = key.data.shape(),
+                          .digest = known != digests.end() ? known->second : HashOf(key)});
+    info->bytes += key.data.bytes();
+  }
+  return info;
 }
 
 absl::Status CheckKeysFit(const KeySetInfo& keys, const ckks::KeyLayout& layout,

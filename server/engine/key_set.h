@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -53,6 +54,11 @@ struct StoredKeySet {
   ckks::KeySet keys;
 };
 using KeySetRef = std::shared_ptr<const StoredKeySet>;
+
+// `digests` of the keys' bytes; those that are missing are computed.
+KeySetInfoRef DescribeKeySet(std::string tenant, std::string id, std::string context_id,
+                             const ckks::KeySet& keys,
+                             const std::map<ckks::KeyId, base::Sha256Digest>& digests);
 
 // FailedPrecondition naming the first key of `layout` that the set lacks (missing key), or
 // InvalidArgument where it is of another context than `context_id` (wrong context).

@@ -1,10 +1,10 @@
 #include "server/engine/key_store.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/checked_math.h"
 #include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
 #include "spdlog/spdlog.h"
@@ -21,61 +21,7 @@ absl::Status Stopping() {
                     FailureReason::kUnavailable);
 }
 
-base::Sha256Digest HashOf(const ckks::EvaluationKey& key) {
-  return base::Sha256Of({key.data.data_as<const uint8_t>(), static_cast<size_t>(key.data.bytes())});
-}
-
-KeySetInfoRef Describe(const std::string& tenant, const KeyStore::NewSet& set) {
-  auto info = std::make_shared<KeySetInfo>();
-  info->tenant = tenant;
-  info->id = set.id;
-  info->context_id = set.context_id;
-  for (const auto& [id, key] : set.keys) {
-    const auto known = set.digests.find(id);
-    info->keys.push_back({.id = id,
-                          .shape = key.data.shape(),
-                          .digest = known != set.digests.end() ? known->second : HashOf(key)});
-    info->bytes += key.data.bytes();
-  }
-  return info;
-}
-
 }  // namespace
-
-KeyUpload& KeyUpload::operator=(KeyUpload&& other) noexcept {
-  if (this != &other) {
-    Release();
-    store_ = std::exchange(other.store_, nullptr);
-    tenant_ = std::move(other.tenant_);
-    charge_ = std::move(other.charge_);
-    allocated_bytes_ = other.allocated_bytes_;
-  }
-  return *this;
-}
-
-void KeyUpload::Release() {
-  if (KeyStore* const store = std::exchange(store_, nullptr)) {
-    absl::MutexLock lock(&store->mu_);
-    store->ReleaseTenant(tenant_, charge_.bytes());
-  }
-  charge_.Release();
-}
-
-absl::StatusOr<value::Tensor> KeyUpload::Allocate(std::vector<int64_t> shape) {
-  const std::optional<int64_t> count = base::CheckedElementCount(shape);
-  const int64_t available = charge_.bytes() - allocated_bytes_;
-  if (!count.has_value() || *count > available / value::ElementBytes(value::DType::kUint64)) {
-    return WithReason(
-        absl::ResourceExhaustedError(absl::StrCat("key set: a key is larger than the ", available,
-                                                  " bytes that are left of those declared")),
-        FailureReason::kLimitExceeded);
-  }
-  absl::StatusOr<value::Tensor> tensor =
-      value::Tensor::AllocatePinned(store_->device_, value::DType::kUint64, std::move(shape));
-  if (!tensor.ok()) return Overloaded(std::string(tensor.status().message()));
-  allocated_bytes_ += tensor->bytes();
-  return tensor;
-}
 
 absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
     runtime::Device& device, Options options, std::function<void(const KeySetInfo&)> on_drop,
@@ -102,7 +48,8 @@ KeyStore::KeyStore(runtime::Device& device, Options options,
       options_(std::move(options)),
       on_drop_(std::move(on_drop)),
       clock_(clock),
-      budget_("key sets in host memory", options_.budget_bytes) {}
+      budget_("key sets in host memory", options_.budget_bytes),
+      tenant_bytes_(options_.tenant_budget_bytes) {}
 
 KeyStore::~KeyStore() { Stop(); }
 
@@ -114,11 +61,9 @@ void KeyStore::AdoptFiles() {
   {
     absl::MutexLock lock(&mu_);
     for (const KeyFiles::Found& file : found) {
-      Record& record = Insert(file.info, file.last_use);
-      record.is_on_file = true;
-      record.recorded_use = file.last_use;
-      tenant_bytes_[file.info->tenant] += file.info->bytes;
-      stats_.file_bytes += file.info->bytes;
+      const KeySetInfo& info = *file.info;
+      table_.Insert(file.info, tenant_bytes_.Adopt(info.tenant, info.bytes), /*is_on_file=*/true,
+                    file.last_use);
     }
   }
   spdlog::info("key directory '{}': {} key sets", options_.directory, found.size());
@@ -132,14 +77,9 @@ absl::StatusOr<KeyUpload> KeyStore::Reserve(std::string_view tenant, int64_t tot
                           absl::StrCat("key set of ", total_bytes, " bytes: the limit is ", limit)),
                       FailureReason::kLimitExceeded);
   }
-  CIPHERD_RETURN_IF_ERROR(ChargeTenant(tenant, total_bytes));
-  absl::StatusOr<ByteBudget::Charge> charge = ChargeHost(total_bytes);
-  if (!charge.ok()) {
-    absl::MutexLock lock(&mu_);
-    ReleaseTenant(std::string(tenant), total_bytes);
-    return charge.status();
-  }
-  return KeyUpload(this, std::string(tenant), *std::move(charge));
+  CIPHERD_ASSIGN_OR_RETURN(TenantBytes::Charge tenant_charge, ChargeTenant(tenant, total_bytes));
+  CIPHERD_ASSIGN_OR_RETURN(ByteBudget::Charge host_charge, ChargeHost(total_bytes));
+  return KeyUpload(device_, std::move(tenant_charge), std::move(host_charge));
 }
 
 void KeyStore::Commit(KeyUpload upload, NewSet set, CommitContinuation continuation) {
@@ -168,14 +108,15 @@ void KeyStore::Commit(KeyUpload upload, NewSet set, CommitContinuation continuat
 
 absl::StatusOr<KeyStore::Committed> KeyStore::CommitNow(KeyUpload& upload, NewSet& set) {
   auto stored = std::make_shared<StoredKeySet>();
-  stored->info = Describe(upload.tenant_, set);
+  stored->info =
+      DescribeKeySet(upload.tenant_charge_.tenant(), set.id, set.context_id, set.keys, set.digests);
   stored->keys = std::move(set.keys);
   const KeySetInfoRef info = stored->info;
   const absl::Time now = clock_.Now();
   if (files_ != nullptr) {
     {
       absl::MutexLock lock(&mu_);
-      if (Record* const existing = FindRecord(info->tenant, info->id)) {
+      if (Record* const existing = table_.Find(info->tenant, info->id)) {
         return Adopt(*existing, upload, std::move(stored));
       }
     }
@@ -189,30 +130,24 @@ absl::StatusOr<KeyStore::Committed> KeyStore::CommitNow(KeyUpload& upload, NewSe
   }
   absl::MutexLock lock(&mu_);
   // Where there are files, only this thread inserts; else another upload may have been faster.
-  if (Record* const existing = FindRecord(info->tenant, info->id)) {
+  if (Record* const existing = table_.Find(info->tenant, info->id)) {
     return Adopt(*existing, upload, std::move(stored));
   }
-  Record& record = Insert(info, now);
-  record.is_on_file = files_ != nullptr;
-  record.recorded_use = now;
-  if (record.is_on_file) stats_.file_bytes += info->bytes;
   // The host charge goes with the bytes, the tenant's with the record.
-  ReleaseTenant(upload.tenant_, upload.charge_.bytes() - info->bytes);
-  upload.store_ = nullptr;
-  stored->charge = std::move(upload.charge_);
+  upload.tenant_charge_.ShrinkTo(info->bytes);
+  Record& record = table_.Insert(info, std::move(upload.tenant_charge_), files_ != nullptr, now);
+  stored->charge = std::move(upload.host_charge_);
   record.host = std::move(stored);
   return Committed{info, /*existed=*/false};
 }
 
 KeyStore::Committed KeyStore::Adopt(Record& existing, KeyUpload& upload,
                                     std::shared_ptr<StoredKeySet> stored) {
-  Touch(existing);
+  table_.Touch(existing, clock_.Now());
   if (existing.host == nullptr && !existing.is_loading) {
     // It was on file only, and these are its bytes.
     stored->info = existing.info;
-    stored->charge = std::move(upload.charge_);
-    ReleaseTenant(upload.tenant_, stored->charge.bytes());
-    upload.store_ = nullptr;
+    stored->charge = std::move(upload.host_charge_);
     existing.host = std::move(stored);
   }
   return {existing.info, /*existed=*/true};
@@ -220,19 +155,19 @@ KeyStore::Committed KeyStore::Adopt(Record& existing, KeyUpload& upload,
 
 absl::StatusOr<KeySetInfoRef> KeyStore::Find(std::string_view tenant, std::string_view id) {
   absl::MutexLock lock(&mu_);
-  Record* const record = FindRecord(tenant, id);
+  Record* const record = table_.Find(tenant, id);
   if (record == nullptr) return UnknownKeySet(id);
-  Touch(*record);
+  table_.Touch(*record, clock_.Now());
   return record->info;
 }
 
 std::shared_ptr<KeySetTicket> KeyStore::Acquire(std::string_view tenant, std::string_view id) {
   absl::MutexLock lock(&mu_);
-  Record* const record = FindRecord(tenant, id);
+  Record* const record = table_.Find(tenant, id);
   if (record == nullptr) return std::make_shared<KeySetTicket>(UnknownKeySet(id));
-  Touch(*record);
+  table_.Touch(*record, clock_.Now());
   if (record->host != nullptr) {
-    ++stats_.host_hits;
+    ++host_hits_;
     return std::make_shared<KeySetTicket>(record->host);
   }
   if (is_stopped_) return std::make_shared<KeySetTicket>(Stopping());
@@ -250,8 +185,8 @@ void KeyStore::Load(const KeySetInfoRef& info) {
   Departures departures;
   {
     absl::MutexLock lock(&mu_);
-    ++(keys.ok() ? stats_.file_loads : stats_.file_load_failures);
-    Record* const record = FindRecord(info->tenant, info->id);
+    ++(keys.ok() ? file_loads_ : file_load_failures_);
+    Record* const record = table_.Find(info->tenant, info->id);
     // One that was dropped meanwhile has told its waiters.
     if (record == nullptr || record->info != info) return;
     record->is_loading = false;
@@ -261,7 +196,7 @@ void KeyStore::Load(const KeySetInfoRef& info) {
       record->host = *keys;
     } else if (absl::IsDataLoss(keys.status())) {
       spdlog::error("dropping a damaged key set: {}", std::string(keys.status().message()));
-      Forget(*record, departures);
+      table_.Forget(*record, departures);
       keys = UnknownKeySet(info->id);
     }
   }
@@ -277,13 +212,8 @@ absl::StatusOr<KeySetRef> KeyStore::ReadFromFile(const KeySetInfoRef& info) {
   auto stored = std::make_shared<StoredKeySet>();
   stored->info = info;
   CIPHERD_ASSIGN_OR_RETURN(stored->charge, ChargeHost(info->bytes));
-  absl::StatusOr<ckks::KeySet> keys =
-      files_->Read(*info, [this](std::vector<int64_t> shape) -> absl::StatusOr<value::Tensor> {
-        absl::StatusOr<value::Tensor> tensor =
-            value::Tensor::AllocatePinned(device_, value::DType::kUint64, std::move(shape));
-        if (!tensor.ok()) return Overloaded(std::string(tensor.status().message()));
-        return tensor;
-      });
+  absl::StatusOr<ckks::KeySet> keys = files_->Read(
+      *info, [this](std::vector<int64_t> shape) { return AllocateKey(device_, std::move(shape)); });
   if (keys.ok()) {
     stored->keys = *std::move(keys);
     return KeySetRef(std::move(stored));
@@ -321,8 +251,8 @@ absl::Status KeyStore::DropNow(const std::string& tenant, const std::string& id)
   {
     absl::MutexLock lock(&mu_);
     // Whoever missed the file meanwhile may have forgotten it, too.
-    Record* const record = FindRecord(tenant, id);
-    if (record != nullptr && record->info == *info) Forget(*record, departures);
+    Record* const record = table_.Find(tenant, id);
+    if (record != nullptr && record->info == *info) table_.Forget(*record, departures);
   }
   Settle(std::move(departures), OnThread::kWriter);
   return absl::OkStatus();
@@ -330,22 +260,13 @@ absl::Status KeyStore::DropNow(const std::string& tenant, const std::string& id)
 
 void KeyStore::Sweep() {
   Departures departures;
-  std::vector<std::pair<KeySetInfoRef, absl::Time>> uses;
+  std::vector<KeySetTable::Use> uses;
   {
     absl::MutexLock lock(&mu_);
-    const absl::Time now = clock_.Now();
-    for (auto it = lru_.begin(); it != lru_.end();) {
-      Record& record = **it++;
-      if (now - record.last_use >= options_.time_to_live && IsIdle(record)) {
-        ++stats_.expirations;
-        Forget(record, departures);
-      } else if (record.is_on_file && record.recorded_use != record.last_use) {
-        record.recorded_use = record.last_use;
-        uses.emplace_back(record.info, record.last_use);
-      }
-    }
+    table_.Expire(clock_.Now(), options_.time_to_live, departures);
+    uses = table_.TakeUnrecordedUses();
   }
-  for (const auto& [info, time] : uses) files_->RecordUse(*info, time);
+  for (const KeySetTable::Use& use : uses) files_->RecordUse(*use.info, use.time);
   Settle(std::move(departures));
 }
 
@@ -361,25 +282,24 @@ void KeyStore::Stop() {
 
 KeyStore::Stats KeyStore::stats() const {
   absl::MutexLock lock(&mu_);
-  Stats stats = stats_;
-  stats.host_bytes = budget_.used_bytes();
-  stats.host_budget_bytes = budget_.limit_bytes();
-  stats.file_budget_bytes = files_ == nullptr ? 0 : options_.file_budget_bytes;
-  stats.set_count = records_.size();
-  stats.host_set_count = static_cast<size_t>(std::count_if(
-      lru_.begin(), lru_.end(), [](const Record* record) { return record->host != nullptr; }));
-  return stats;
-}
-
-int64_t KeyStore::tenant_bytes(std::string_view tenant) const {
-  absl::MutexLock lock(&mu_);
-  const auto it = tenant_bytes_.find(tenant);
-  return it == tenant_bytes_.end() ? 0 : it->second;
+  const KeySetTable::Stats table = table_.stats();
+  return {.host_bytes = budget_.used_bytes(),
+          .host_budget_bytes = budget_.limit_bytes(),
+          .file_bytes = table.file_bytes,
+          .file_budget_bytes = files_ == nullptr ? 0 : options_.file_budget_bytes,
+          .set_count = table.set_count,
+          .host_set_count = table.host_set_count,
+          .host_hits = host_hits_,
+          .file_loads = file_loads_,
+          .file_load_failures = file_load_failures_,
+          .host_evictions = table.host_evictions,
+          .file_evictions = table.file_evictions,
+          .expirations = table.expirations};
 }
 
 size_t KeyStore::set_count() const {
   absl::MutexLock lock(&mu_);
-  return records_.size();
+  return table_.set_count();
 }
 
 absl::StatusOr<ByteBudget::Charge> KeyStore::ChargeHost(int64_t bytes) {
@@ -390,25 +310,9 @@ absl::StatusOr<ByteBudget::Charge> KeyStore::ChargeHost(int64_t bytes) {
     Departures departures;
     {
       absl::MutexLock lock(&mu_);
-      int64_t missing = bytes - (budget_.limit_bytes() - budget_.used_bytes());
-      std::vector<Record*> idle;
-      for (Record* record : lru_) {
-        if (missing <= 0) break;
-        if (record->host == nullptr || !IsIdle(*record)) continue;
-        idle.push_back(record);
-        missing -= record->host->charge.bytes();
-      }
+      const int64_t missing = bytes - (budget_.limit_bytes() - budget_.used_bytes());
       // Nobody is sent away for one who would find no room all the same.
-      if (missing > 0) return charge.status();
-      for (Record* record : idle) {
-        ++stats_.host_evictions;
-        if (record->is_on_file) {
-          departures.host.push_back(std::move(record->host));
-          record->host = nullptr;
-        } else {
-          Forget(*record, departures);
-        }
-      }
+      if (!table_.EvictFromHost(missing, departures)) return charge.status();
     }
     Settle(std::move(departures));
   }
@@ -425,13 +329,8 @@ absl::Status KeyStore::MakeRoomOnFile(int64_t bytes) {
   int64_t available = 0;
   {
     absl::MutexLock lock(&mu_);
-    for (auto it = lru_.begin(); it != lru_.end() && bytes > budget - stats_.file_bytes;) {
-      Record& record = **it++;
-      if (!record.is_on_file || !IsIdle(record)) continue;
-      ++stats_.file_evictions;
-      Forget(record, departures);
-    }
-    available = budget - stats_.file_bytes;
+    table_.EvictFiles(budget - bytes, departures);
+    available = budget - table_.file_bytes();
   }
   Settle(std::move(departures), OnThread::kWriter);
   if (bytes <= available) return absl::OkStatus();
@@ -439,79 +338,16 @@ absl::Status KeyStore::MakeRoomOnFile(int64_t bytes) {
                                  " of ", budget, " are available"));
 }
 
-absl::Status KeyStore::ChargeTenant(std::string_view tenant, int64_t bytes) {
+absl::StatusOr<TenantBytes::Charge> KeyStore::ChargeTenant(std::string_view tenant, int64_t bytes) {
   Departures departures;
-  absl::Status status;
+  absl::StatusOr<TenantBytes::Charge> charge;
   {
     absl::MutexLock lock(&mu_);
-    const std::string name(tenant);
-    const auto available = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      const auto used = tenant_bytes_.find(name);
-      return options_.tenant_budget_bytes - (used == tenant_bytes_.end() ? 0 : used->second);
-    };
-    for (auto it = lru_.begin(); it != lru_.end() && bytes > available();) {
-      Record& record = **it++;
-      if (record.info->tenant != name || !IsIdle(record)) continue;
-      ++(record.is_on_file ? stats_.file_evictions : stats_.host_evictions);
-      Forget(record, departures);
-    }
-    if (bytes > available()) {
-      status = Overloaded(absl::StrCat("key sets of the tenant: asked for ", bytes, " bytes, ",
-                                       available(), " of ", options_.tenant_budget_bytes,
-                                       " are available"));
-    } else {
-      tenant_bytes_[name] += bytes;
-    }
+    table_.EvictOf(tenant, tenant_bytes_, bytes, departures);
+    charge = tenant_bytes_.Reserve(tenant, bytes);
   }
   Settle(std::move(departures));
-  return status;
-}
-
-void KeyStore::ReleaseTenant(const std::string& tenant, int64_t bytes) {
-  const auto it = tenant_bytes_.find(tenant);
-  if (it == tenant_bytes_.end()) return;
-  it->second -= bytes;
-  if (it->second == 0) tenant_bytes_.erase(it);
-}
-
-bool KeyStore::IsIdle(const Record& record) {
-  // References are made of the store's own under its lock, or of others: a count of one stays.
-  return !record.is_loading && (record.host == nullptr || record.host.use_count() == 1);
-}
-
-KeyStore::Record* KeyStore::FindRecord(std::string_view tenant, std::string_view id) {
-  const auto it = records_.find({std::string(tenant), std::string(id)});
-  return it == records_.end() ? nullptr : &it->second;
-}
-
-void KeyStore::Touch(Record& record) {
-  record.last_use = clock_.Now();
-  lru_.splice(lru_.end(), lru_, record.lru_position);
-}
-
-KeyStore::Record& KeyStore::Insert(KeySetInfoRef info, absl::Time last_use) {
-  const Address address(info->tenant, info->id);
-  Record& record = records_[address];
-  record.info = std::move(info);
-  record.last_use = last_use;
-  record.lru_position = lru_.insert(lru_.end(), &record);
-  return record;
-}
-
-void KeyStore::Forget(Record& record, Departures& departures) {
-  const KeySetInfoRef info = record.info;
-  ReleaseTenant(info->tenant, info->bytes);
-  if (record.host != nullptr) departures.host.push_back(std::move(record.host));
-  if (record.is_on_file) {
-    stats_.file_bytes -= info->bytes;
-    departures.files.push_back(info);
-  }
-  for (std::shared_ptr<KeySetTicket>& waiter : record.waiters) {
-    departures.waiters.emplace_back(std::move(waiter), info->id);
-  }
-  departures.dropped.push_back(info);
-  lru_.erase(record.lru_position);
-  records_.erase({info->tenant, info->id});
+  return charge;
 }
 
 void KeyStore::RemoveForgotten(const KeySetInfo& info) {
@@ -519,7 +355,7 @@ void KeyStore::RemoveForgotten(const KeySetInfo& info) {
     // An upload that was waiting for this thread when the set was forgotten has a file of the same
     // name by now. Nobody else writes or removes files.
     absl::MutexLock lock(&mu_);
-    const Record* const successor = FindRecord(info.tenant, info.id);
+    const Record* const successor = table_.Find(info.tenant, info.id);
     if (successor != nullptr && successor->is_on_file) return;
   }
   if (const absl::Status status = files_->Remove(info); !status.ok()) {

@@ -31,13 +31,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -46,44 +43,16 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/runtime/device.h"
-#include "core/value/tensor.h"
 #include "server/engine/byte_budget.h"
 #include "server/engine/key_files.h"
 #include "server/engine/key_set.h"
+#include "server/engine/key_set_table.h"
 #include "server/engine/key_set_ticket.h"
+#include "server/engine/key_upload.h"
 #include "server/engine/task_thread.h"
+#include "server/engine/tenant_bytes.h"
 
 namespace cipherd::engine {
-
-class KeyStore;
-
-// Memory for a key set on its way in.
-class KeyUpload {
- public:
-  KeyUpload(KeyUpload&& other) noexcept
-      : store_(std::exchange(other.store_, nullptr)),
-        tenant_(std::move(other.tenant_)),
-        charge_(std::move(other.charge_)),
-        allocated_bytes_(other.allocated_bytes_) {}
-  KeyUpload& operator=(KeyUpload&& other) noexcept;
-  ~KeyUpload() { Release(); }
-
-  // A contiguous pinned tensor of uint64. ResourceExhausted beyond what was reserved, or where the
-  // device's pinned pool has no more.
-  absl::StatusOr<value::Tensor> Allocate(std::vector<int64_t> shape);
-
- private:
-  friend class KeyStore;
-  KeyUpload(KeyStore* store, std::string tenant, ByteBudget::Charge charge)
-      : store_(store), tenant_(std::move(tenant)), charge_(std::move(charge)) {}
-  void Release();
-
-  // Null once it was committed or moved from.
-  KeyStore* store_;
-  std::string tenant_;
-  ByteBudget::Charge charge_;
-  int64_t allocated_bytes_ = 0;
-};
 
 class KeyStore {
  public:
@@ -175,33 +144,13 @@ class KeyStore {
   int64_t used_bytes() const { return budget_.used_bytes(); }
   int64_t budget_bytes() const { return budget_.limit_bytes(); }
   // Bytes that count against the tenant's quota.
-  int64_t tenant_bytes(std::string_view tenant) const ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t tenant_bytes(std::string_view tenant) const { return tenant_bytes_.used_bytes(tenant); }
   size_t set_count() const ABSL_LOCKS_EXCLUDED(mu_);
   const Options& options() const { return options_; }
 
  private:
-  friend class KeyUpload;
-  using Address = std::pair<std::string, std::string>;  // tenant, id
-  struct Record {
-    KeySetInfoRef info;
-    // Null while it is on file only.
-    KeySetRef host;
-    bool is_on_file = false;
-    bool is_loading = false;
-    std::vector<std::shared_ptr<KeySetTicket>> waiters;
-    absl::Time last_use;
-    absl::Time recorded_use;  // in the file
-    std::list<Record*>::iterator lru_position;
-  };
-  // What left the store under its lock, to be destroyed and told of without it.
-  struct Departures {
-    std::vector<KeySetRef> host;
-    std::vector<KeySetInfoRef> dropped;
-    // Those of `dropped` that have files.
-    std::vector<KeySetInfoRef> files;
-    // With the ids of the sets that they wait for.
-    std::vector<std::pair<std::shared_ptr<KeySetTicket>, std::string>> waiters;
-  };
+  using Record = KeySetTable::Record;
+  using Departures = KeySetTable::Departures;
   enum class OnThread : uint8_t { kAny, kWriter };
 
   KeyStore(runtime::Device& device, Options options, std::function<void(const KeySetInfo&)> on_drop,
@@ -221,17 +170,10 @@ class KeyStore {
   // Charges host memory, making room.
   absl::StatusOr<ByteBudget::Charge> ChargeHost(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status MakeRoomOnFile(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status ChargeTenant(std::string_view tenant, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  void ReleaseTenant(const std::string& tenant, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Charges the tenant, making room of its own sets.
+  absl::StatusOr<TenantBytes::Charge> ChargeTenant(std::string_view tenant, int64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether nobody but the store refers to it.
-  static bool IsIdle(const Record& record);
-  Record* FindRecord(std::string_view tenant, std::string_view id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Touch(Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Record& Insert(KeySetInfoRef info, absl::Time last_use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes the set unknown. `record` is gone afterwards.
-  void Forget(Record& record, Departures& departures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // On the writer: removes the file of a set that is unknown, unless it was uploaded again.
   void RemoveForgotten(const KeySetInfo& info) ABSL_LOCKS_EXCLUDED(mu_);
   // Destroys, tells `on_drop_`, removes files: at once on the writer, else there and later.
@@ -242,14 +184,14 @@ class KeyStore {
   const std::function<void(const KeySetInfo&)> on_drop_;
   const base::Clock& clock_;
   ByteBudget budget_;
+  TenantBytes tenant_bytes_;
   std::unique_ptr<KeyFiles> files_;
 
   mutable absl::Mutex mu_;
-  std::map<Address, Record> records_ ABSL_GUARDED_BY(mu_);
-  // All records, least recently used first.
-  std::list<Record*> lru_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, int64_t, std::less<>> tenant_bytes_ ABSL_GUARDED_BY(mu_);
-  Stats stats_ ABSL_GUARDED_BY(mu_);
+  KeySetTable table_ ABSL_GUARDED_BY(mu_);
+  uint64_t host_hits_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t file_loads_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t file_load_failures_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Last, so that they end first. Null where there is nothing for them to do.
