@@ -19,6 +19,7 @@ namespace cipherd::server {
 namespace {
 
 using ::cipherd::testing::StatusIs;
+using ::testing::HasSubstr;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
 const char kUploadId[] = "an upload of sixteen bytes or more";
@@ -226,7 +227,8 @@ TEST_F(UploadResumeTest, OnlyANamedUploadGoesOnAndItsNameHasBounds) {
     v1::PutKeysRequest header = Header();
     header.mutable_header()->set_upload_id(std::string(size, 'x'));
     const absl::Status refused = Send(header, {}, /*breaks=*/false).status();
-    EXPECT_EQ(client::ReasonOf(refused), v1::ERROR_REASON_MALFORMED_VALUE) << size;
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("upload_id")));
+    EXPECT_EQ(client::ReasonOf(refused), v1::ERROR_REASON_MALFORMED_VALUE);
   }
   v1::PutKeysRequest nameless = Header(/*resume_bytes=*/8);
   nameless.mutable_header()->clear_upload_id();

@@ -96,6 +96,7 @@ TEST_F(KeyStoreTest, TheBudgetIsChargedBeforeMemoryIsAllocated) {
   const absl::Status refused = store_->Reserve("carol", 1).status();
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(ReasonOf(refused), FailureReason::kOverloaded);
+  EXPECT_EQ(store_->tenant_bytes("carol"), 0);
   EXPECT_EQ(PinnedBytes(), pinned);
 }
 

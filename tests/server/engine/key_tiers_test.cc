@@ -366,6 +366,26 @@ TEST_F(KeyTiersTest, AnUploadOfASetOnFileFillsHostMemory) {
   ExpectIntact(1);
 }
 
+TEST_F(KeyTiersTest, ADropEndsTheWaitAndTheReadUnderWayComesToNothing) {
+  const std::string id = Put(1);
+  Open(Room(9, 9));
+  HeldFile held(Files().at(0));
+  const auto ticket = store_->Acquire("alice", id);
+  held.AwaitReader();
+  ASSERT_OK(DropTestKeys(*store_, "alice", id));
+  ASSERT_TRUE(ticket->is_resolved());
+  ticket->Await([](const absl::StatusOr<KeySetRef>& keys) {
+    EXPECT_EQ(ReasonOf(keys.status()), FailureReason::kUnknownKeySet);
+  });
+  // Uploaded again while the old file is still being read.
+  ASSERT_OK_AND_ASSIGN(const KeySetRef again, PutTestKeys(*store_, "alice", id, 1));
+  held.Release();
+  store_->Stop();
+  ASSERT_OK_AND_ASSIGN(const KeySetRef found, AwaitKeys(*store_, "alice", id));
+  EXPECT_EQ(found, again);
+  EXPECT_EQ(store_->used_bytes(), kSetBytes);
+}
+
 TEST_F(KeyTiersTest, ASetOnItsWayToHostMemoryIsInUse) {
   KeyStore::Options options = Room(9, 1);
   options.tenant_budget_bytes = kSetBytes;
