@@ -6,9 +6,9 @@
 //   table.EvictFiles(budget_bytes - bytes, departures);
 //   ... without the lock: tell of the departures, and let go of them
 //
-// Whoever needs room takes out sets that are idle, least recently used first. Nothing here blocks,
-// and no work is done for what leaves but to write it down. Not thread-safe: under its owner's
-// lock.
+// Whoever needs room takes out sets that are idle, least recently used first. What leaves is only
+// handed out, with what is to be done for it: nothing here blocks. Not thread-safe: under its
+// owner's lock.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A thread that runs tasks one after another: for work that blocks and must not block others.
 //
-//   TaskThread disk("key files", {.interval = absl::Minutes(1), .idle = [&] { Sweep(); }});
+//   TaskThread disk("key files", {.interval = absl::Minutes(1), .run = [&] { Sweep(); }});
 //   disk.Post([&] { ... });
 //
 // Thread-safe. Tasks must not destroy the thread.
