@@ -217,8 +217,9 @@ void SlabPool::CloseCapture(CapturePool& capture) {
   }
 }
 
-// Best fit among the blocks that only FIFO order protects and those that nothing protects. A block
-// which its own stream still uses is not for a capture: the graph may be launched on any stream.
+// Best fit among the blocks that only FIFO order protects and those that nothing protects; in a
+// capture among its own first, so that holes elsewhere do not make graphs larger. A block which its
+// own stream still uses is not for a capture: the graph may be launched on any stream.
 SlabPool::Block* SlabPool::FindFit(size_t bytes, const StreamProgress* owner,
                                    const CapturePool* capture) {
   const std::pair<size_t, uintptr_t> wanted(bytes, 0);
@@ -228,6 +229,7 @@ SlabPool::Block* SlabPool::FindFit(size_t bytes, const StreamProgress* owner,
       if (auto fit = order->second.lower_bound(wanted); fit != order->second.end()) best = *fit;
     }
   }
+  if (capture != nullptr && best.has_value()) return &blocks_.at(best->second);
   if (auto fit = free_.lower_bound(wanted); fit != free_.end()) {
     if (!best.has_value() || fit->first < best->first) best = *fit;
   }

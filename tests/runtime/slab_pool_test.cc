@@ -360,6 +360,19 @@ TEST_F(SlabPoolTest, ACaptureReturnsItsBlocksAtItsEnd) {
   EXPECT_OK(pool_->Allocate(kSlabBytes, b_));
 }
 
+TEST_F(SlabPoolTest, HolesElsewhereDoNotMakeACaptureLarger) {
+  Open(kSlabBytes);
+  StoragePtr hole = New(256, a_);
+  const StoragePtr behind_it = New(256, a_);
+  hole.reset();
+  const auto capture = pool_->OpenCapture();
+  StoragePtr dropped = pool_->Allocate(1024, a_, capture.get()).value();
+  dropped.reset();
+  // The hole would fit best.
+  const StoragePtr next = pool_->Allocate(256, a_, capture.get()).value();
+  EXPECT_EQ(capture->bytes(), 1024u);
+}
+
 TEST_F(SlabPoolTest, StorageMayOutliveTheHandleOfItsPool) {
   Open(kSlabBytes);
   StoragePtr block = New(1024, a_);
