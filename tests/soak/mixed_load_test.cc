@@ -1,16 +1,15 @@
 // A daemon under everything at once for a long time: right results, balanced books, flat memory.
+#include <signal.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/load/load_generator.h"
 #include "client/load/load_statistics.h"
@@ -19,7 +18,10 @@
 #include "core/base/status_macros.h"
 #include "tests/integration/daemon_fixture.h"
 #include "tests/soak/hostile_client.h"
+#include "tests/soak/load_tally.h"
 #include "tests/soak/memory_trend.h"
+#include "tests/soak/program_reloads.h"
+#include "tests/soak/repeater.h"
 #include "tests/soak/soak_options.h"
 #include "tests/testing/status_matchers.h"
 
@@ -28,10 +30,7 @@ namespace {
 
 using client::LoadGenerator;
 using client::LoadMode;
-using client::LoadOptions;
 using client::NamedVectors;
-using client::Outcome;
-using client::Sample;
 using client::Session;
 using client::Vectors;
 
@@ -59,87 +58,6 @@ client::ProgramShare Share(const std::string& name, int log_n, double weight) {
           .expected = {{"y", SquaredAndTurned(x)}},
           .tolerance = kTolerance};
 }
-
-// Counts what a generator's requests came to, and which ends they must not have.
-class LoadTally {
- public:
-  explicit LoadTally(std::string name) : name_(std::move(name)) {}
-
-  void Add(const std::vector<Sample>& samples) {
-    for (const Sample& sample : samples) {
-      ++ended_;
-      switch (sample.outcome) {
-        case Outcome::kSucceeded:
-          ++succeeded_;
-          break;
-        case Outcome::kCancelled:
-          ++cancelled_;
-          break;
-        case Outcome::kWrong:
-          ++wrong_;
-          break;
-        case Outcome::kFailed:
-          if (sample.code == absl::StatusCode::kDeadlineExceeded) {
-            ++expired_;
-          } else if (sample.reason == v1::ERROR_REASON_OVERLOADED) {
-            ++refused_;
-          } else {
-            ++unexpected_;
-            unexpected_code_ = sample.code;
-          }
-          break;
-      }
-    }
-  }
-
-  unsigned long long succeeded() const { return succeeded_; }  // NOLINT: for printf
-
-  void Check() const {
-    std::printf(
-        "%s: %llu requests: %llu right, %llu wrong, %llu cancelled, %llu expired, %llu "
-        "refused by overload, %llu failed otherwise\n",
-        name_.c_str(), ended_, succeeded_, wrong_, cancelled_, expired_, refused_, unexpected_);
-    EXPECT_EQ(wrong_, 0u) << name_;
-    EXPECT_EQ(unexpected_, 0u) << name_ << ": " << absl::StatusCodeToString(unexpected_code_);
-    EXPECT_GT(ended_, 0u) << name_;
-  }
-
- private:
-  using Count = unsigned long long;  // NOLINT: for printf
-  const std::string name_;
-  Count ended_ = 0, succeeded_ = 0, wrong_ = 0, cancelled_ = 0, expired_ = 0, refused_ = 0,
-        unexpected_ = 0;
-  absl::StatusCode unexpected_code_ = absl::StatusCode::kOk;
-};
-
-// Runs a step again and again on a thread of its own until it is stopped or fails.
-class Repeater {
- public:
-  Repeater(std::string name, absl::Duration pause, std::function<absl::Status()> step)
-      : name_(std::move(name)), thread_([this, pause, step = std::move(step)] {
-          while (status_.ok() && !stop_.WaitForNotificationWithTimeout(pause)) {
-            status_ = step();
-            ++count_;
-          }
-        }) {}
-  ~Repeater() { Stop(); }
-
-  void Stop() {
-    if (!thread_.joinable()) return;
-    stop_.Notify();
-    thread_.join();
-    std::printf("%s: %d times\n", name_.c_str(), count_);
-    EXPECT_OK(status_) << name_;
-    EXPECT_GT(count_, 0) << name_;
-  }
-
- private:
-  const std::string name_;
-  absl::Notification stop_;
-  absl::Status status_;
-  int count_ = 0;
-  std::thread thread_;
-};
 
 // A new tenant: keys, a result that is decrypted and compared, and keys given back.
 absl::Status ComeAndGo(const client::Client& client, int seed) {
@@ -183,8 +101,7 @@ class MixedLoadTest : public DaemonTest {
  protected:
   // Room on the device for less than three of the large program's key sets.
   void StartWithLittleRoomForKeys() {
-    const std::string programs =
-        WritePrograms({SquareAndTurn(kSmallProgram, 10), SquareAndTurn(kLargeProgram, 13)});
+    const std::string programs = WritePrograms(specs_);
     ASSERT_OK(StartDaemon(programs, kLargeProgram));
     uint64_t key_bytes = 0;
     {
@@ -199,12 +116,23 @@ class MixedLoadTest : public DaemonTest {
                            "128KiB", "--log-level", "warn"}));
   }
 
-  static constexpr double kLeastJudgedMinutes = 4.5;
+  // The page once `holds`, or that of some time later.
+  absl::StatusOr<MetricsPage> AwaitPage(
+      const std::function<bool(const MetricsPage& page)>& holds) const {
+    absl::StatusOr<MetricsPage> page;
+    for (int i = 0; i < 200; ++i) {
+      page = Metrics();
+      if (!page.ok() || holds(*page)) break;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return page;
+  }
 
-  // Minutes since the start, and whether the last of them are flat.
-  void ExpectFlat(const std::string& what, const Trend& trend) {
-    // As in a run of 20 minutes, of which the first five are warm-up.
-    const double from = trend.first_x() + (trend.last_x() - trend.first_x()) / 4;
+  // Prints the trend, in minutes, after its warm-up. Whether it is flat is judged where it is a
+  // measurement.
+  static void ExpectFlat(const std::string& what, const Trend& trend) {
+    constexpr double kWarmUpMinutes = 5;
+    const double from = IsMeasurement() ? kWarmUpMinutes : trend.last_x() / 4;
     const Trend::Line line = trend.Fit(from);
     const double growth = line.slope * (trend.last_x() - from);
     std::printf(
@@ -217,18 +145,19 @@ class MixedLoadTest : public DaemonTest {
     // come to.
     const double noise = std::max(
         {3 * line.slope_error * (trend.last_x() - from), line.deviation, 0.02 * line.mean});
-    // In a short run the allocators of many threads still warm up: it is reported only.
-    if (trend.last_x() >= kLeastJudgedMinutes) EXPECT_LE(growth, noise) << what;
+    if (IsMeasurement()) {
+      EXPECT_LE(growth, noise) << what;
+    }
   }
+
+  const std::vector<programs::ProgramSpec> specs_ = {SquareAndTurn(kSmallProgram, 10),
+                                                     SquareAndTurn(kLargeProgram, 13)};
 };
 
 TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
   StartWithLittleRoomForKeys();
   if (HasFatalFailure()) return;
-  // What loading needed is given back once the program has long been ready.
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<client::Client> newcomer, Connect());
-  ASSERT_OK(ComeAndGo(*newcomer, 0));
-  ASSERT_OK_AND_ASSIGN(const MetricsPage before, Metrics());
 
   client::WorkloadOptions workload_options = {
       .tenants = std::vector<client::ClientOptions>(5, Options()),
@@ -238,11 +167,13 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
                        client::Workload::Prepare(workload_options));
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HostileClient> hostile,
                        HostileClient::Create(Options(), kSmallProgram, kLargeProgram));
+  ProgramReloads reloads(Path("programs"), specs_, SquareAndTurn("visitor", 11), *newcomer,
+                         [&] { daemon_->Signal(SIGHUP); });
 
   Trend resident;
   Trend device;
   LoadTally steady_tally("64 clients, 5 % cancelled");
-  LoadTally hurried_tally("open loop, deadlines of 100 ms");
+  LoadTally hurried_tally("open loop, deadlines of 25 ms");
   {
     const auto steady =
         LoadGenerator::Start(*workload, {.deadline = absl::Seconds(20), .cancel_share = 0.05}, 64);
@@ -250,7 +181,7 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
         LoadGenerator::Start(*workload,
                              {.mode = LoadMode::kRequestRate,
                               .distribution = client::ArrivalDistribution::kPoisson,
-                              .deadline = absl::Milliseconds(100),
+                              .deadline = absl::Milliseconds(25),
                               .max_in_flight = 64,
                               .seed = 2},
                              /*level=*/40);
@@ -259,6 +190,7 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
     int seed = 0;
     Repeater newcomers("tenants that come and go", absl::Milliseconds(200),
                        [&] { return ComeAndGo(*newcomer, ++seed); });
+    Repeater reloading("reloads of programs", absl::Seconds(1), [&] { return reloads.Step(); });
 
     const absl::Time start = absl::Now();
     while (absl::Now() - start < SoakDuration() && !HasFailure()) {
@@ -281,16 +213,17 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
   steady_tally.Check();
   EXPECT_GT(steady_tally.succeeded(), 0u);
   hurried_tally.Check();
+  // A busy machine may need longer than 25 ms for any result.
+  if (IsMeasurement()) {
+    EXPECT_GT(hurried_tally.succeeded(), 0u);
+  }
   ExpectFlat("resident memory", resident);
   ExpectFlat("device memory in use", device);
 
   // The daemon may learn of the last cancellations after the client has.
-  MetricsPage after;
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_OK_AND_ASSIGN(after, Metrics());
-    if (after.Sum("cipherd_requests_in_flight") == 0) break;
-    absl::SleepFor(absl::Milliseconds(50));
-  }
+  ASSERT_OK_AND_ASSIGN(const MetricsPage after, AwaitPage([](const MetricsPage& page) {
+                         return page.Sum("cipherd_requests_in_flight") == 0;
+                       }));
   EXPECT_OK(CheckBooks(after));
   EXPECT_EQ(after.Sum("cipherd_requests_in_flight"), 0);
   EXPECT_EQ(after.Sum("cipherd_queue_requests"), 0);
@@ -298,9 +231,13 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
   EXPECT_EQ(after.Sum("cipherd_pinned_trees", {{"state", "leased"}}), 0);
   EXPECT_EQ(after.Sum("cipherd_key_sets"), 0);
   EXPECT_EQ(after.Sum("cipherd_key_bytes"), 0);
-  // What loading has left to be given back may be gone by now.
-  EXPECT_LE(PoolBytes(after, "device"), PoolBytes(before, "device"));
-  EXPECT_LE(PoolBytes(after, "pinned"), PoolBytes(before, "pinned"));
+  // Nothing is left but what the programs hold, and then nothing.
+  EXPECT_OK(reloads.RemoveAll());
+  ASSERT_OK_AND_ASSIGN(const MetricsPage empty, AwaitPage([](const MetricsPage& page) {
+                         return PoolBytes(page, "device") + PoolBytes(page, "pinned") == 0;
+                       }));
+  EXPECT_EQ(PoolBytes(empty, "device"), 0);
+  EXPECT_EQ(PoolBytes(empty, "pinned"), 0);
   const auto residency = [&](const char* event) {
     return after.Sum("cipherd_key_residency_total", {{"event", event}});
   };

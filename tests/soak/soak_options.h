@@ -5,7 +5,10 @@
 
 namespace cipherd::testing {
 
-// Of the mixed load. Set by --seconds=N before the tests run.
+// Of the mixed load.
 absl::Duration SoakDuration();
+
+// Whether figures are judged that say something on a machine with nothing else to do only.
+bool IsMeasurement();
 
 }  // namespace cipherd::testing
