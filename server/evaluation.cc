@@ -50,6 +50,7 @@ void DescribeInLog(const engine::StageTimes& times, LogEvent& log) {
       .Add("queue_seconds", times.queue_seconds)
       .Add("batch_wait_seconds", times.batch_wait_seconds)
       .Add("transfer_in_seconds", times.transfer_in_seconds)
+      .Add("device_wait_seconds", times.device_wait_seconds)
       .Add("replay_seconds", times.replay_seconds)
       .Add("transfer_out_seconds", times.transfer_out_seconds)
       .Add("encode_seconds", times.encode_seconds);
@@ -134,8 +135,10 @@ absl::Status Evaluation::EncodeResult(v1::ValueTree* outputs, v1::StageTimes* ti
   CIPHERD_ASSIGN_OR_RETURN(result_, codec::EncodeTree(request_->outputs(), "outputs", outputs));
   const engine::StageTimes& stages = request_->times();
   times->set_decode_seconds(stages.decode_seconds);
-  times->set_queue_seconds(stages.queue_seconds + stages.batch_wait_seconds);
+  times->set_queue_seconds(stages.queue_seconds);
+  times->set_batch_wait_seconds(stages.batch_wait_seconds);
   times->set_transfer_in_seconds(stages.transfer_in_seconds);
+  times->set_device_wait_seconds(stages.device_wait_seconds);
   times->set_replay_seconds(stages.replay_seconds);
   times->set_transfer_out_seconds(stages.transfer_out_seconds);
   times->set_encode_seconds(absl::ToDoubleSeconds(environment_.engine.clock().Now() - result_at_));

@@ -60,11 +60,14 @@ void Metrics::ObserveRpc(std::string_view method, absl::StatusCode code, double 
 }
 
 void Metrics::ObserveStages(const std::string& program, const engine::StageTimes& times) {
-  const std::pair<const char*, double> stages[] = {
-      {"decode", times.decode_seconds},         {"queue", times.queue_seconds},
-      {"batch_wait", times.batch_wait_seconds}, {"transfer_in", times.transfer_in_seconds},
-      {"replay", times.replay_seconds},         {"transfer_out", times.transfer_out_seconds},
-      {"encode", times.encode_seconds}};
+  const std::pair<const char*, double> stages[] = {{"decode", times.decode_seconds},
+                                                   {"queue", times.queue_seconds},
+                                                   {"batch_wait", times.batch_wait_seconds},
+                                                   {"transfer_in", times.transfer_in_seconds},
+                                                   {"device_wait", times.device_wait_seconds},
+                                                   {"replay", times.replay_seconds},
+                                                   {"transfer_out", times.transfer_out_seconds},
+                                                   {"encode", times.encode_seconds}};
   for (const auto& [stage, seconds] : stages) {
     stage_seconds_.Add({{"program", program}, {"stage", stage}}, SecondsBuckets()).Observe(seconds);
   }

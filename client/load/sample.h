@@ -18,7 +18,9 @@ struct Stage {
 };
 inline constexpr Stage kStages[] = {{"decode", &v1::StageTimes::decode_seconds},
                                     {"queue", &v1::StageTimes::queue_seconds},
+                                    {"batch_wait", &v1::StageTimes::batch_wait_seconds},
                                     {"transfer_in", &v1::StageTimes::transfer_in_seconds},
+                                    {"device_wait", &v1::StageTimes::device_wait_seconds},
                                     {"replay", &v1::StageTimes::replay_seconds},
                                     {"transfer_out", &v1::StageTimes::transfer_out_seconds},
                                     {"encode", &v1::StageTimes::encode_seconds}};

@@ -1,5 +1,6 @@
 #include "server/engine/device_submission.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,11 +116,13 @@ void DeviceSubmission::RecordTimes() {
   const double in = SecondsBetween(instance.transfer_started(), *inputs_copied_->event());
   const double replay = SecondsBetween(instance.replay_started(), *replayed_);
   const double out = SecondsBetween(instance.output_started(), *instance.output_copied());
+  const double taken = absl::ToDoubleSeconds(seen_at_ - taken_at_);
   for (const Item& item : items_) {
     StageTimes& times = item.request->times();
     times.transfer_in_seconds = in;
     times.replay_seconds = replay;
     times.transfer_out_seconds = out;
+    times.device_wait_seconds = std::max(0.0, taken - in - replay - out);
   }
 }
 

@@ -14,6 +14,9 @@ struct StageTimes {
   double transfer_in_seconds = 0;
   double replay_seconds = 0;
   double transfer_out_seconds = 0;
+  // Taken by a worker until the end was seen, less the three above: keys on their way to the device,
+  // and other requests before it on the worker's streams.
+  double device_wait_seconds = 0;
   double encode_seconds = 0;  // result complete until the last byte was handed to the transport
 };
 

@@ -122,8 +122,8 @@ TEST_F(MetricsTest, PageKeepsTheNamingConventions) {
 TEST_F(MetricsTest, EveryStageHasAHistogramByProgram) {
   ExpectGoodRequestSucceeds();
   const MetricsPage page = Page();
-  for (const char* stage :
-       {"decode", "queue", "batch_wait", "transfer_in", "replay", "transfer_out", "encode"}) {
+  for (const char* stage : {"decode", "queue", "batch_wait", "transfer_in", "device_wait", "replay",
+                            "transfer_out", "encode"}) {
     EXPECT_EQ(
         page.Sum("cipherd_stage_seconds_count", {{"program", "square_sum"}, {"stage", stage}}), 1)
         << stage;

@@ -37,7 +37,7 @@ LoadReport Example(LoadMode mode) {
     s.late = 4;
     s.latency = {90, 0.020, 0.018, 0.030, 0.033, 0.0415, 0.050};
     s.latency_by_program = {{0, {60, 0, 0.010, 0, 0, 0.020, 0}}, {1, {30, 0, 0.1, 0, 0, 0.2, 0}}};
-    s.stage_seconds = {0.001, 0.002, 0.0005, 0.008, 0.0005, 0.001};
+    s.stage_seconds = {0.001, 0.002, 0.004, 0.0005, 0.0015, 0.008, 0.0005, 0.001};
     s.failures = {{{absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED}, 7}};
   }
   return report;
@@ -66,6 +66,8 @@ TEST(LoadReportTest, JsonHoldsTheFigures) {
   EXPECT_EQ(level["level"], 16);
   EXPECT_EQ(level["throughput"], 81.0);
   EXPECT_EQ(level["latency_seconds"]["p99"], 0.0415);
+  EXPECT_EQ(level["stage_mean_seconds"]["batch_wait"], 0.004);
+  EXPECT_EQ(level["stage_mean_seconds"]["device_wait"], 0.0015);
   EXPECT_EQ(level["stage_mean_seconds"]["replay"], 0.008);
   EXPECT_EQ(level["failures"][0]["reason"], "OVERLOADED");
   EXPECT_EQ(level["requests"]["late"], 4);

@@ -268,9 +268,25 @@ TEST_F(EngineCpuTest, StageTimesAddUpToNoMoreThanTheWhole) {
   EXPECT_GT(times.transfer_in_seconds, 0);
   EXPECT_GT(times.transfer_out_seconds, 0);
   EXPECT_GE(times.queue_seconds, 0);
-  EXPECT_LE(times.queue_seconds + times.transfer_in_seconds + times.replay_seconds +
-                times.transfer_out_seconds,
+  EXPECT_LE(times.queue_seconds + times.batch_wait_seconds + times.transfer_in_seconds +
+                times.device_wait_seconds + times.replay_seconds + times.transfer_out_seconds,
             whole);
+}
+
+TEST_F(EngineCpuTest, TimeBehindAnotherRequestOnTheDeviceIsAStage) {
+  StartOnCpu();
+  engine_->RecordTimelines(true);
+  gate_->Close();
+  auto first = Run(1, 1), second = Run(1, 2);
+  while (engine_->workers()[0]->instance_counts(served()).leased != 2) std::this_thread::yield();
+  absl::SleepFor(absl::Milliseconds(5));
+  const absl::Time opened_at = absl::Now();
+  gate_->Open();
+  ASSERT_OK(first->result());
+  ASSERT_OK(second->result());
+  const StageTimes& times = second->request()->times();
+  EXPECT_GE(times.transfer_in_seconds + times.device_wait_seconds,
+            absl::ToDoubleSeconds(opened_at - second->request()->timeline().taken_at));
 }
 
 TEST(EngineOptionsTest, EachNumberIsChecked) {
