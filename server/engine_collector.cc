@@ -74,6 +74,10 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
   FamilyBuilder queued = Gauge("cipherd_queue_requests", "Evaluations that wait for an instance");
   FamilyBuilder capacity = Gauge("cipherd_queue_capacity", "Bound of cipherd_queue_requests");
   FamilyBuilder instances = Gauge("cipherd_instances", "Captured instances, by worker and state");
+  FamilyBuilder replays =
+      Counter("cipherd_replays_total", "Batches that ran as a graph, by program and batch size");
+  FamilyBuilder eager = Counter("cipherd_eager_fallbacks_total",
+                                "Batches that ran without their graph: 0, or graphs are not used");
   FamilyBuilder trees =
       Gauge("cipherd_pinned_trees", "Pinned trees of requests, by program and state");
   for (const auto& program : engine.programs()) {
@@ -89,6 +93,11 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
     const size_t leased_trees = program->trees().leased_count();
     trees.Add({{"program", name}, {"state", "leased"}}, leased_trees);
     trees.Add({{"program", name}, {"state", "idle"}}, program->trees().size() - leased_trees);
+    for (const auto& [batch_size, count] : program->run_counts().replays()) {
+      replays.Add({{"program", name}, {"batch_size", std::to_string(batch_size)}},
+                  static_cast<double>(count));
+    }
+    eager.Add({{"program", name}}, static_cast<double>(program->run_counts().eager_runs()));
     for (const auto& worker : engine.workers()) {
       const engine::Worker::InstanceCounts counts = worker->instance_counts(*program);
       instances.Add({{"program", name}, {"worker", worker->name()}, {"state", "leased"}},
@@ -100,25 +109,43 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
   FamilyBuilder age =
       Gauge("cipherd_queue_oldest_age_seconds", "Age of the evaluation that waits longest");
   age.Add({}, absl::ToDoubleSeconds(engine.scheduler().oldest_age()));
-  for (FamilyBuilder* family : {&ready, &queued, &capacity, &instances, &trees, &age}) {
+  for (FamilyBuilder* family :
+       {&ready, &queued, &capacity, &instances, &replays, &eager, &trees, &age}) {
     families.push_back(family->Take());
   }
 }
 
 void CollectKeys(const engine::Engine& engine, std::vector<MetricFamily>& families) {
-  const engine::KeyStore& store = engine.keys();
+  const engine::KeyStore::Stats store = engine.keys().stats();
   const engine::KeyResidency::Stats device = engine.key_residency().stats();
-  families.push_back(Gauge("cipherd_key_bytes", "Bytes of key sets, by tier")
-                         .Add({{"tier", "host"}}, static_cast<double>(store.used_bytes()))
+  families.push_back(Gauge("cipherd_key_bytes",
+                           "Bytes of key sets by tier, uploads under way in the one of the host")
                          .Add({{"tier", "device"}}, static_cast<double>(device.used_bytes))
+                         .Add({{"tier", "host"}}, static_cast<double>(store.host_bytes))
+                         .Add({{"tier", "file"}}, static_cast<double>(store.file_bytes))
                          .Take());
   families.push_back(Gauge("cipherd_key_budget_bytes", "Bound of cipherd_key_bytes")
-                         .Add({{"tier", "host"}}, static_cast<double>(store.budget_bytes()))
                          .Add({{"tier", "device"}}, static_cast<double>(device.budget_bytes))
+                         .Add({{"tier", "host"}}, static_cast<double>(store.host_budget_bytes))
+                         .Add({{"tier", "file"}}, static_cast<double>(store.file_budget_bytes))
                          .Take());
-  families.push_back(Gauge("cipherd_key_sets", "Key sets in host memory")
-                         .Add({}, static_cast<double>(store.set_count()))
+  families.push_back(Gauge("cipherd_key_sets", "Key sets that are known, in whatever tier")
+                         .Add({}, static_cast<double>(store.set_count))
                          .Take());
+  families.push_back(Gauge("cipherd_key_sets_in_host_memory", "Key sets in host memory")
+                         .Add({}, static_cast<double>(store.host_set_count))
+                         .Take());
+  families.push_back(
+      Counter("cipherd_key_store_total",
+              "Uses of key sets: in host memory already, read from file, not readable now; and "
+              "sets that left host memory, or had to go for want of room on file or for their age")
+          .Add({{"event", "hit"}}, static_cast<double>(store.host_hits))
+          .Add({{"event", "load"}}, static_cast<double>(store.file_loads))
+          .Add({{"event", "load_failure"}}, static_cast<double>(store.file_load_failures))
+          .Add({{"event", "eviction"}}, static_cast<double>(store.host_evictions))
+          .Add({{"event", "file_eviction"}}, static_cast<double>(store.file_evictions))
+          .Add({{"event", "expiration"}}, static_cast<double>(store.expirations))
+          .Take());
   families.push_back(Counter("cipherd_key_residency_total",
                              "Uses of key sets on the device: resident already, copied, evicted, "
                              "put off for want of room")

@@ -126,6 +126,15 @@ void DeviceSubmission::RecordTimes() {
   }
 }
 
+void DeviceSubmission::CountRun() {
+  RunCounts& counts = items_.front().request->program().run_counts();
+  if (replayed_ == nullptr) {
+    counts.CountEagerRun();
+  } else {
+    counts.CountReplay(instance_->batch_size());
+  }
+}
+
 void DeviceSubmission::RecordTimeline(const runtime::Event& epoch) {
   ProgramInstance& instance = *instance_;
   const auto span = [&](const runtime::Event& start, double seconds) {

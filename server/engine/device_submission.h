@@ -74,8 +74,10 @@ class DeviceSubmission {
   // The completion thread has learnt of the end.
   void set_seen_at(absl::Time time) { seen_at_ = time; }
 
-  // Once everything has completed: adds the device's stages to the requests' times.
+  // Once everything has completed: adds the device's stages to the requests' times, and the batch
+  // to what its program has run.
   void RecordTimes();
+  void CountRun();
   // The same for their timelines, from `epoch` on.
   void RecordTimeline(const runtime::Event& epoch);
   // Gives instance and keys back, and returns the requests, whose own leases stay with them.

@@ -1,5 +1,5 @@
 // A version of a program that the engine serves: its description and settings, the trees of its
-// requests, what its instances are captured from, and whether it is ready.
+// requests, what its instances are captured from, whether it is ready, and how it has run.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/engine/pinned_pool.h"
 #include "server/engine/program.h"
+#include "server/engine/run_counts.h"
 #include "server/engine/serving_settings.h"
 
 namespace cipherd::engine {
@@ -24,6 +25,7 @@ class ServedProgram {
   const ProgramInfo& info() const { return program_->info(); }
   const ServingSettings& settings() const { return settings_; }
   PinnedPool& trees() const { return *trees_; }
+  RunCounts& run_counts() { return run_counts_; }
 
   // Constants and example on the device, from loading to unloading; else null.
   std::shared_ptr<const ProgramBinding> binding() const ABSL_LOCKS_EXCLUDED(mu_) {
@@ -48,6 +50,7 @@ class ServedProgram {
   const std::shared_ptr<const Program> program_;
   const std::unique_ptr<PinnedPool> trees_;
   const ServingSettings settings_;
+  RunCounts run_counts_;
   mutable absl::Mutex mu_;
   std::shared_ptr<const ProgramBinding> binding_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> is_ready_ = false;

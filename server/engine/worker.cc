@@ -287,6 +287,7 @@ absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& complete
 void Worker::Complete(DeviceSubmission& submission) {
   submission.set_seen_at(absl::Now());
   submission.RecordTimes();
+  submission.CountRun();
   if (environment_.records_timelines.load()) submission.RecordTimeline(*epoch_);
   for (const RequestPtr& request : submission.Release()) {
     if (const absl::Status alive = request->CheckAlive(); !alive.ok()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
@@ -145,11 +146,50 @@ TEST_F(MetricsTest, GaugesShowWhatTheDaemonHolds) {
   const double key_bytes = client_->GetProgramMessage("square_sum")->key_bytes();
   EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "host"}}), key_bytes);
   EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "device"}}), key_bytes);
+  EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "file"}}), 0);
+  EXPECT_EQ(page.Sum("cipherd_key_sets_in_host_memory"), 1);
+  EXPECT_EQ(page.Sum("cipherd_key_store_total", {{"event", "hit"}}), 1);
+  EXPECT_EQ(page.Sum("cipherd_key_store_total"), 1);
   EXPECT_EQ(page.Sum("cipherd_key_residency_total", {{"event", "load"}}), 1);
+  EXPECT_EQ(page.Sum("cipherd_replays_total", {{"program", "square_sum"}, {"batch_size", "1"}}), 1);
+  EXPECT_EQ(page.Sum("cipherd_replays_total"), 1);
+  EXPECT_EQ(page.Sum("cipherd_eager_fallbacks_total"), 0);
   EXPECT_GT(page.Sum("cipherd_pool_bytes", {{"kind", "allocated"}}), 0);
   EXPECT_EQ(page.Sum("cipherd_build_info"), 1);
   EXPECT_EQ(page.Sum("cipherd_device_info", {{"device", cipherd::testing::ServedDeviceId()}}), 1);
   EXPECT_EQ(page.Sum("cipherd_worker_healthy"), 1);
+}
+
+TEST_F(MetricsTest, KeySetsOnFileAreATierOfTheirOwn) {
+  server_.reset();
+  const ProgramDirectory keys;
+  ServerOptions options = TestOptions(directory_.path());
+  options.engine.keys.directory = keys.path() / "keys";
+  options.engine.keys.file_budget_bytes = int64_t{1} << 30;
+  Start(options);
+  const double key_bytes = client_->GetProgramMessage("square_sum")->key_bytes();
+  const auto expect = [&](bool is_in_host_memory) {
+    const MetricsPage page = Page();
+    EXPECT_EQ(page.Sum("cipherd_key_sets"), 1);
+    EXPECT_EQ(page.Sum("cipherd_key_sets_in_host_memory"), is_in_host_memory);
+    EXPECT_EQ(page.Sum("cipherd_key_bytes", {{"tier", "host"}}), is_in_host_memory * key_bytes);
+    EXPECT_GE(page.Sum("cipherd_key_bytes", {{"tier", "file"}}), key_bytes);
+    EXPECT_EQ(page.Sum("cipherd_key_budget_bytes", {{"tier", "file"}}), 1 << 30);
+  };
+  expect(true);
+  server_.reset();
+  ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, base::Clock::Real()));
+  expect(false);
+  // Reads them.
+  absl::Notification read;
+  server_->engine().keys().Acquire("local", alice_keys_)->Await([&](const auto& loaded) {
+    EXPECT_OK(loaded);
+    read.Notify();
+  });
+  read.WaitForNotification();
+  expect(true);
+  EXPECT_EQ(Page().Sum("cipherd_key_store_total", {{"event", "load"}}), 1);
+  EXPECT_EQ(Page().Sum("cipherd_key_store_total"), 1);
 }
 
 TEST(MetricsPageTest, IsServedOverHttpAndAnAddressThatIsTakenIsAnError) {

@@ -1,4 +1,5 @@
 // Requests that run as one batch: each gets what it would have got alone.
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,8 @@ TEST_P(EngineBatchTest, WhatIsQueuedRunsInTheLargestBatchesAndEachGetsItsOwnResu
   for (const auto& call : calls) EXPECT_TRUE(call->is_correct()) << call->result().ToString();
   // 1, then 4 + 2 + 1.
   EXPECT_EQ(launches(), 4);
+  EXPECT_EQ(served().run_counts().replays(), (std::map<int, uint64_t>{{1, 2}, {2, 1}, {4, 1}}));
+  EXPECT_EQ(served().run_counts().eager_runs(), 0u);
 }
 
 TEST_P(EngineBatchTest, ALoneRequestWaitsNoLongerThanItsProgramAllows) {
