@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/channel.h"
 #include "core/base/status_macros.h"
 #include "core/secret/random.h"
@@ -138,18 +139,22 @@ absl::Status HostileClient::LeaveInTheMiddleOfAStream() {
   stream->Write(message);
   message.set_chunk(good_message_.payload().substr(0, 1000));
   stream->Write(message);
+  WaitAMoment();
   context.TryCancel();
   return Expect(absl::StatusCode::kCancelled, ToStatus(stream->Finish()), "a stream that is left");
 }
 
 absl::Status HostileClient::LeaveInTheMiddleOfAnUpload() {
   const client::ProgramDescription& program = session_->program();
+  const absl::StatusOr<std::unique_ptr<client::KeyUpload>> upload =
+      client_->StartKeyUpload({.context = program.known_context,
+                               .key_count = program.required_keys.size(),
+                               .total_bytes = program.key_bytes});
+  if (upload.ok()) WaitAMoment();
   // Dropped before its first key: cancelled.
-  return client_
-      ->StartKeyUpload({.context = program.known_context,
-                        .key_count = program.required_keys.size(),
-                        .total_bytes = program.key_bytes})
-      .status();
+  return upload.status();
 }
+
+void HostileClient::WaitAMoment() { absl::SleepFor(absl::Microseconds(sent_count_ * 997 % 3000)); }
 
 }  // namespace cipherd::testing

@@ -44,6 +44,8 @@ class HostileClient {
   absl::Status SendResidueAboveItsPrime();
   absl::Status SendShortPayload();
   absl::Status SendStreamWithoutHeader();
+  // Up to 3 ms, so that the daemon has got now nothing, now something of what is left.
+  void WaitAMoment();
   absl::Status LeaveInTheMiddleOfAStream();
   absl::Status LeaveInTheMiddleOfAnUpload();
   absl::Status Evaluate(client::EvaluationRequest request, absl::StatusCode expected);
