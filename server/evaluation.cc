@@ -90,7 +90,7 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
   while (true) {
     if (program == nullptr) {
       CIPHERD_RETURN_IF_ERROR(engine.FindProgram(header.program()).status());
-      return engine::WithReason(absl::UnavailableError("the program is being unloaded"),
+      return engine::WithReason(absl::UnavailableError("the program is being loaded or unloaded"),
                                 engine::FailureReason::kUnavailable);
     }
     CIPHERD_ASSIGN_OR_RETURN(

@@ -7,6 +7,7 @@
 #include "proto/codec/context_codec.h"
 #include "proto/codec/wire_limits.h"
 #include "server/caller.h"
+#include "server/engine/failure_reason.h"
 #include "server/evaluate_reactor.h"
 #include "server/evaluate_stream_reactor.h"
 #include "server/put_keys_reactor.h"
@@ -74,7 +75,12 @@ grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerCont
       context, "GetProgram", *request, *response,
       [this](const v1::GetProgramRequest& which, v1::GetProgramResponse& answer) -> absl::Status {
         const RegisteredProgramPtr program = environment_.programs.Find(which.name());
-        if (program == nullptr) return environment_.engine.FindProgram(which.name()).status();
+        if (program == nullptr) {
+          CIPHERD_RETURN_IF_ERROR(environment_.engine.FindProgram(which.name()).status());
+          return engine::WithReason(
+              absl::UnavailableError("the program is being loaded or unloaded"),
+              engine::FailureReason::kUnavailable);
+        }
         answer = program->description;
         answer.mutable_summary()->set_ready(IsReady(which.name()));
         return absl::OkStatus();

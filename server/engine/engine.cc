@@ -161,10 +161,10 @@ absl::Status Engine::LoadProgram(std::string_view name, int64_t version) {
     return version == 0 || candidate.info().version == version;
   });
   if (served == nullptr) return FindProgram(name, version).status();
-  return Load(*served);
+  return Load(*served, /*on_ready=*/nullptr);
 }
 
-absl::Status Engine::Load(ServedProgram& served) {
+absl::Status Engine::Load(ServedProgram& served, const std::function<void()>& on_ready) {
   const ProgramInfo& info = served.info();
   if (served.is_loaded()) {
     return absl::FailedPreconditionError(
@@ -186,7 +186,7 @@ absl::Status Engine::Load(ServedProgram& served) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->AddProgram(shared, std::move(pools[i]));
   }
-  UpdateReadiness(served);
+  UpdateReadiness(served, on_ready);
   const size_t bytes_after = device_->device_memory_stats().allocated_bytes;
   spdlog::info(
       "program '{}' version {} is loaded: {} instances of batch sizes [{}] on {} workers after "
@@ -212,11 +212,10 @@ absl::Status Engine::ReplaceProgram(std::shared_ptr<const Program> program,
   std::vector<ServedPtr> old = programs();
   std::erase_if(old, [&](const ServedPtr& served) { return served->info().name != name; });
   CIPHERD_ASSIGN_OR_RETURN(const ServedPtr served, Add(std::move(program), settings));
-  if (const absl::Status loaded = Load(*served); !loaded.ok()) {
+  if (const absl::Status loaded = Load(*served, on_ready); !loaded.ok()) {
     Unload(served, absl::ZeroDuration()).IgnoreError();
     return loaded;
   }
-  if (on_ready) on_ready();
   absl::Status unloaded;
   const absl::Time deadline = absl::Now() + timeout;
   // All of them first, so that no request lands on one that is about to go.
@@ -441,10 +440,11 @@ void Engine::UpdateReadiness() {
   for (const ServedPtr& served : programs()) UpdateReadiness(*served);
 }
 
-void Engine::UpdateReadiness(ServedProgram& served) {
+void Engine::UpdateReadiness(ServedProgram& served, const std::function<void()>& before_told) {
   absl::MutexLock lock(&readiness_mu_);
   served.set_ready(served.is_loaded() && !served.is_retired() && device_->health().ok() &&
                    AnyWorkerServes());
+  if (before_told) before_told();
   const std::string& name = served.info().name;
   const bool is_ready = Find(name, [](const ServedProgram& s) { return s.is_ready(); }) != nullptr;
   if (std::exchange(told_ready_[name], is_ready) == is_ready) return;

@@ -119,7 +119,8 @@ class Engine {
   // Adds and loads `program` beside the versions of it that are here (one of the same number
   // included); then unloads those, letting their requests complete. After an error of the former
   // everything is as before; DeadlineExceeded where old requests outlast `timeout`. `on_ready` is
-  // called when the new one serves and the old ones still let requests in.
+  // called when the new one serves and the old ones still let requests in, before the readiness
+  // listener hears of it.
   absl::Status ReplaceProgram(std::shared_ptr<const Program> program,
                               const ServingSettings& settings, absl::Duration timeout,
                               const std::function<void()>& on_ready = nullptr)
@@ -185,7 +186,8 @@ class Engine {
 
   absl::StatusOr<ServedPtr> Add(std::shared_ptr<const Program> program,
                                 const ServingSettings& settings);
-  absl::Status Load(ServedProgram& served) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Load(ServedProgram& served, const std::function<void()>& on_ready)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Unload(const ServedPtr& served, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(const ServedProgram& served,
                                                          const ProgramBinding& binding);
@@ -203,7 +205,9 @@ class Engine {
   void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
   bool AnyWorkerServes() const;
   // Works out whether `served` is ready, and tells the listener where its name's readiness changed.
-  void UpdateReadiness(ServedProgram& served) ABSL_LOCKS_EXCLUDED(mu_, readiness_mu_);
+  // `before_told` is called between the change and the listener's hearing of it.
+  void UpdateReadiness(ServedProgram& served, const std::function<void()>& before_told = nullptr)
+      ABSL_LOCKS_EXCLUDED(mu_, readiness_mu_);
   void UpdateReadiness() ABSL_LOCKS_EXCLUDED(mu_, readiness_mu_);
 
   const EngineOptions options_;

@@ -273,6 +273,20 @@ TEST_F(EngineProgramsTest, ProgramsLoadInParallel) {
   }
 }
 
+TEST_F(EngineProgramsTest, WhoeverIsToldThatAProgramIsReadyFindsWhatItsLoaderHasPublished) {
+  StartOnCpu();
+  std::vector<std::string> events;
+  engine_->set_readiness_listener([&](std::string_view program, bool ready) {
+    if (program == "added") events.push_back(ready ? "ready" : "not ready");
+  });
+  ASSERT_OK(engine_->ReplaceProgram(std::make_shared<TestProgram>("added"),
+                                    SmallEngine().DefaultServing(), absl::Seconds(60), [&] {
+                                      EXPECT_TRUE((*engine_->FindProgram("added"))->is_ready());
+                                      events.push_back("published");
+                                    }));
+  EXPECT_THAT(events, ElementsAre("published", "ready"));
+}
+
 TEST_F(EngineProgramsTest, ReadinessIsToldByNameAndOnlyWhenItChanges) {
   StartOnCpu();
   std::vector<std::pair<std::string, bool>> readiness;
