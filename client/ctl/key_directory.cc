@@ -11,13 +11,14 @@
 #include "client/files/program_file.h"
 #include "client/files/secret_key_file.h"
 #include "core/base/atomic_file.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
 
 namespace cipherd::client {
 
 absl::Status KeyDirectory::Create() const {
   if (mkdir(path_.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot make directory '", path_, "'"));
+  return base::ErrnoStatus("cannot make directory", path_);
 }
 
 absl::StatusOr<ProgramPtr> KeyDirectory::ReadProgram(ckks::SecurityPolicy policy) const {

@@ -35,10 +35,6 @@ std::string_view NameOf(files::FileHeader::ContentCase content) {
 
 }  // namespace
 
-FileReader::Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::Status FileReader::Damaged(std::string_view what) const {
   return absl::InvalidArgumentError(absl::StrCat("'", path_, "': ", std::string(what)));
 }
@@ -46,14 +42,13 @@ absl::Status FileReader::Damaged(std::string_view what) const {
 absl::StatusOr<FileReader> FileReader::Open(const std::string& path,
                                             files::FileHeader::ContentCase content,
                                             const Inspect& inspect) {
-  FileReader reader(path, Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  FileReader reader(path, base::FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  if (!reader.fd_.is_open()) return base::ErrnoStatus("cannot open", path);
   const int fd = reader.fd_.get();
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
   if (inspect) CIPHERD_RETURN_IF_ERROR(inspect(fd));
 
   struct stat state = {};
-  if (fstat(fd, &state) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at '", path, "'"));
+  if (fstat(fd, &state) != 0) return base::ErrnoStatus("cannot look at", path);
   const auto file_bytes = static_cast<uint64_t>(state.st_size);
   if (!S_ISREG(state.st_mode) || file_bytes < sizeof(kFileMagic) + kDigestBytes) {
     return reader.Damaged("is not a file of cipherctl");
@@ -84,7 +79,7 @@ absl::Status FileReader::ReadRaw(std::span<uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = read(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path_, "'"));
+    if (count < 0) return base::ErrnoStatus("cannot read", path_);
     if (count == 0) return Damaged("ends early");
     bytes = bytes.subspan(static_cast<size_t>(count));
   }

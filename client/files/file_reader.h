@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/files/files.pb.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/sha256.h"
 
 namespace cipherd::client {
@@ -43,28 +44,14 @@ class FileReader {
   absl::Status Finish();
 
  private:
-  class Fd {
-   public:
-    explicit Fd(int fd) : fd_(fd) {}
-    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Fd& operator=(Fd&& other) noexcept {
-      std::swap(fd_, other.fd_);
-      return *this;
-    }
-    ~Fd();
-    int get() const { return fd_; }
-
-   private:
-    int fd_;
-  };
-
-  FileReader(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  FileReader(std::string path, base::FileDescriptor fd)
+      : path_(std::move(path)), fd_(std::move(fd)) {}
   absl::Status ReadHeader(files::FileHeader::ContentCase content);
   absl::Status ReadRaw(std::span<uint8_t> bytes);
   absl::Status Damaged(std::string_view what) const;
 
   std::string path_;
-  Fd fd_;
+  base::FileDescriptor fd_;
   files::FileHeader header_;
   base::Sha256 hash_;
   uint64_t remaining_bytes_ = 0;

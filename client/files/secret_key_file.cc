@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/files/file_reader.h"
 #include "client/files/file_writer.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
 #include "core/secret/secret_buffer.h"
 #include "proto/codec/context_codec.h"
@@ -20,8 +20,7 @@ namespace {
 
 absl::Status CheckIsPrivate(int fd, const std::string& path) {
   struct stat state = {};
-  if (fstat(fd, &state) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot look at '", path, "'"));
+  if (fstat(fd, &state) != 0) return base::ErrnoStatus("cannot look at", path);
   if (state.st_uid != geteuid()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "'", path, "': expected a file of user ", geteuid(), ", got one of user ", state.st_uid));

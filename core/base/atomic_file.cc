@@ -16,41 +16,22 @@
 namespace cipherd::base {
 namespace {
 
-absl::Status ErrnoStatus(const char* what, const std::string& path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(what, " '", path, "'"));
-}
-
 std::string DirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
 }
 
-// Makes a rename in `directory` survive a crash.
-absl::Status SyncDirectory(const std::string& directory) {
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus("cannot open directory", directory);
-  const absl::Status status =
-      fsync(fd) == 0 ? absl::OkStatus() : ErrnoStatus("cannot flush", directory);
-  close(fd);
-  return status;
-}
-
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path, std::string temporary_path, int fd)
-    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), fd_(fd) {}
-
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_path_(std::move(other.temporary_path_)),
-      fd_(std::exchange(other.fd_, -1)) {}
+AtomicFile::AtomicFile(std::string path, std::string temporary_path, FileDescriptor fd)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), fd_(std::move(fd)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   if (this != &other) {
     Discard();
     path_ = std::move(other.path_);
     temporary_path_ = std::move(other.temporary_path_);
-    fd_ = std::exchange(other.fd_, -1);
+    fd_ = std::move(other.fd_);
   }
   return *this;
 }
@@ -58,26 +39,27 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
 AtomicFile::~AtomicFile() { Discard(); }
 
 void AtomicFile::Discard() {
-  if (fd_ < 0) return;
-  close(std::exchange(fd_, -1));
+  if (!fd_.is_open()) return;
+  fd_.Close();
   unlink(temporary_path_.c_str());
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(std::string path, mode_t mode) {
   std::random_device random;
   const std::string temporary_path = absl::StrFormat("%s.%08x%s", path, random(), kTemporarySuffix);
-  const int fd =
-      open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-  if (fd < 0) return ErrnoStatus("cannot create", temporary_path);
-  AtomicFile file(std::move(path), temporary_path, fd);
+  FileDescriptor fd(
+      open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fd.is_open()) return ErrnoStatus("cannot create", temporary_path);
+  AtomicFile file(std::move(path), temporary_path, std::move(fd));
   // The umask may have taken bits away.
-  if (fchmod(fd, mode) != 0) return ErrnoStatus("cannot set the mode of", temporary_path);
+  if (fchmod(file.fd_.get(), mode) != 0)
+    return ErrnoStatus("cannot set the mode of", temporary_path);
   return file;
 }
 
 absl::Status AtomicFile::Write(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = write(fd_, bytes.data(), bytes.size());
+    const ssize_t count = write(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return ErrnoStatus("cannot write", temporary_path_);
     bytes = bytes.subspan(static_cast<size_t>(count));
@@ -86,12 +68,12 @@ absl::Status AtomicFile::Write(std::span<const uint8_t> bytes) {
 }
 
 absl::Status AtomicFile::Commit(Existing existing) && {
-  if (fsync(fd_) != 0) return ErrnoStatus("cannot flush", temporary_path_);
+  if (fsync(fd_.get()) != 0) return ErrnoStatus("cannot flush", temporary_path_);
   const unsigned flags = existing == Existing::kKeep ? RENAME_NOREPLACE : 0;
   if (renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), flags) != 0) {
     return ErrnoStatus("cannot write", path_);
   }
-  close(std::exchange(fd_, -1));
+  fd_.Close();
   return SyncDirectory(DirectoryOf(path_));
 }
 

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/file_descriptor.h"
 
 namespace cipherd::base {
 
@@ -30,7 +31,7 @@ class AtomicFile {
 
   // The umask does not change `mode`.
   static absl::StatusOr<AtomicFile> Create(std::string path, mode_t mode);
-  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile(AtomicFile&& other) noexcept = default;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
   ~AtomicFile();
 
@@ -40,12 +41,13 @@ class AtomicFile {
   absl::Status Commit(Existing existing) &&;
 
  private:
-  AtomicFile(std::string path, std::string temporary_path, int fd);
+  AtomicFile(std::string path, std::string temporary_path, FileDescriptor fd);
   void Discard();
 
   std::string path_;
   std::string temporary_path_;
-  int fd_ = -1;
+  // Open until the file is committed.
+  FileDescriptor fd_;
 };
 
 }  // namespace cipherd::base

@@ -22,36 +22,13 @@ absl::Status SystemError(const std::string& path, const char* call, int error) {
 
 }  // namespace
 
-InputFile::InputFile(std::string path, int descriptor, int64_t bytes)
-    : path_(std::move(path)), descriptor_(descriptor), bytes_(bytes) {}
-
-InputFile::~InputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      bytes_(other.bytes_) {}
-
-InputFile& InputFile::operator=(InputFile&& other) noexcept {
-  if (this != &other) {
-    if (descriptor_ >= 0) close(descriptor_);
-    path_ = std::move(other.path_);
-    descriptor_ = std::exchange(other.descriptor_, -1);
-    bytes_ = other.bytes_;
-  }
-  return *this;
-}
-
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path, int64_t max_bytes) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer. No effect on regular files.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return SystemError(path, "open", errno);
+  base::FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open()) return SystemError(path, "open", errno);
   struct stat attributes = {};
-  const int error = fstat(descriptor, &attributes) == 0 ? 0 : errno;
-  InputFile file(path, descriptor, attributes.st_size);
-  if (error != 0) return SystemError(path, "fstat", error);
+  if (fstat(fd.get(), &attributes) != 0) return SystemError(path, "fstat", errno);
+  InputFile file(path, std::move(fd), attributes.st_size);
   if (!S_ISREG(attributes.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a regular file"));
   }
@@ -65,7 +42,7 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path, int64_t max_b
 absl::Status InputFile::ReadAt(int64_t offset, void* destination, size_t bytes) const {
   char* next = static_cast<char*>(destination);
   while (bytes > 0) {
-    const ssize_t count = pread(descriptor_, next, bytes, offset);
+    const ssize_t count = pread(fd_.get(), next, bytes, offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError(path_, "pread", errno);
     if (count == 0) {

@@ -6,21 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/file_descriptor.h"
 
 namespace cipherd::programs {
 
-// Owns a file descriptor. Move-only, thread-compatible. Messages begin with the path.
+// Move-only, thread-compatible. Messages begin with the path.
 class InputFile {
  public:
   // NotFound where there is nothing; InvalidArgument where it is not a regular file;
   // ResourceExhausted beyond `max_bytes`; Internal for other failures of the system.
   static absl::StatusOr<InputFile> Open(const std::string& path, int64_t max_bytes);
-  ~InputFile();
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&& other) noexcept;
 
   // When it was opened.
   int64_t bytes() const { return bytes_; }
@@ -29,10 +28,11 @@ class InputFile {
   absl::Status ReadAt(int64_t offset, void* destination, size_t bytes) const;
 
  private:
-  InputFile(std::string path, int descriptor, int64_t bytes);
+  InputFile(std::string path, base::FileDescriptor fd, int64_t bytes)
+      : path_(std::move(path)), fd_(std::move(fd)), bytes_(bytes) {}
 
   std::string path_;
-  int descriptor_ = -1;
+  base::FileDescriptor fd_;
   int64_t bytes_ = 0;
 };
 

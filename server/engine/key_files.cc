@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/atomic_file.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "server/engine/key_file_head.h"
@@ -24,14 +25,13 @@ namespace cipherd::engine {
 namespace {
 
 namespace fs = std::filesystem;
+using base::ErrnoStatus;
+using base::FileDescriptor;
+using base::SyncDirectory;
 
 constexpr char kSuffix[] = ".keys";
 // Hashed while it is in cache.
 constexpr size_t kBlockBytes = size_t{1} << 18;
-
-absl::Status ErrnoStatus(const char* what, const std::string& path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(what, " '", path, "'"));
-}
 
 // The calls of POSIX that may move fewer bytes than asked for.
 absl::Status ReadWhole(int fd, void* data, size_t bytes, const std::string& path) {
@@ -47,14 +47,6 @@ absl::Status ReadWhole(int fd, void* data, size_t bytes, const std::string& path
   return absl::OkStatus();
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus("cannot open directory", path);
-  const absl::Status status = fsync(fd) == 0 ? absl::OkStatus() : ErrnoStatus("cannot flush", path);
-  close(fd);
-  return status;
-}
-
 // With mode 0700, and so that it survives a crash.
 absl::Status MakeDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) {
@@ -63,20 +55,6 @@ absl::Status MakeDirectory(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
   return SyncDirectory(parent.empty() ? "." : parent);
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // What the file at `path` says that it holds, and its bytes before the keys' words.
 absl::StatusOr<std::pair<std::shared_ptr<KeySetInfo>, int64_t>> ReadHead(int fd,
@@ -107,19 +85,17 @@ absl::StatusOr<std::unique_ptr<KeyFiles>> KeyFiles::Open(const std::string& dire
         directory, status.st_mode & 07777));
   }
   const std::string lock_path = absl::StrCat(directory, "/lock");
-  const int lock_fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_fd < 0) return ErrnoStatus("cannot open", lock_path);
-  std::unique_ptr<KeyFiles> files(new KeyFiles(directory, lock_fd));
+  FileDescriptor lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.is_open()) return ErrnoStatus("cannot open", lock_path);
   // Held by the descriptor: it goes with the process, however that ends.
-  if (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) {
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::UnavailableError(
         absl::StrCat("key directory '", directory, "' is in use by another process"));
   }
+  std::unique_ptr<KeyFiles> files(new KeyFiles(directory, std::move(lock)));
   CIPHERD_RETURN_IF_ERROR(files->Scan());
   return files;
 }
-
-KeyFiles::~KeyFiles() { close(lock_fd_); }
 
 absl::Status KeyFiles::Scan() {
   std::error_code error;
@@ -151,7 +127,7 @@ void KeyFiles::ScanTenant(const std::string& tenant_directory) {
     if (!absl::EndsWith(path, kSuffix)) continue;
     const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     struct stat status = {};
-    if (fd.get() < 0 || fstat(fd.get(), &status) != 0) {
+    if (!fd.is_open() || fstat(fd.get(), &status) != 0) {
       spdlog::error("cannot open '{}': errno {}", path, errno);
       continue;
     }
@@ -198,10 +174,10 @@ absl::StatusOr<ckks::KeySet> KeyFiles::Read(const KeySetInfo& info,
                                             const Allocator& allocate) const {
   const std::string path = PathOf(info);
   const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd.get() < 0 && errno == ENOENT) {
+  if (!fd.is_open() && errno == ENOENT) {
     return absl::DataLossError(absl::StrCat("'", path, "' has gone"));
   }
-  if (fd.get() < 0) return ErrnoStatus("cannot open", path);
+  if (!fd.is_open()) return ErrnoStatus("cannot open", path);
   CIPHERD_ASSIGN_OR_RETURN(const auto head, ReadHead(fd.get(), path));
   if (head.first->id != info.id) {
     return absl::DataLossError(absl::StrCat("'", path, "' holds another key set"));

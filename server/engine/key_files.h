@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/base/file_descriptor.h"
 #include "core/value/tensor.h"
 #include "server/engine/key_set.h"
 
@@ -39,7 +40,6 @@ class KeyFiles {
   // files that are damaged. FailedPrecondition where others may read or write the directory;
   // Unavailable where another process has it; errors of the file system, naming the path.
   static absl::StatusOr<std::unique_ptr<KeyFiles>> Open(const std::string& directory);
-  ~KeyFiles();
   KeyFiles(const KeyFiles&) = delete;
   KeyFiles& operator=(const KeyFiles&) = delete;
 
@@ -63,8 +63,8 @@ class KeyFiles {
   void RecordUse(const KeySetInfo& info, absl::Time time) const;
 
  private:
-  KeyFiles(std::string directory, int lock_fd)
-      : directory_(std::move(directory)), lock_fd_(lock_fd) {}
+  KeyFiles(std::string directory, base::FileDescriptor lock)
+      : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
   absl::Status Scan();
   void ScanTenant(const std::string& tenant_directory);
@@ -72,7 +72,7 @@ class KeyFiles {
   std::string PathOf(const KeySetInfo& info) const;
 
   const std::string directory_;
-  const int lock_fd_;
+  const base::FileDescriptor lock_;
   std::vector<Found> found_;
 };
 
