@@ -22,8 +22,8 @@ class Refusal final : public grpc::ServerWriteReactor<HealthCheckResponse> {
 // One Watch. Lives until gRPC says OnDone; guarded by the lock of its service.
 class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
-  Watcher(HealthService& service, std::string name) : service_(service), name_(std::move(name)) {
-    absl::MutexLock lock(&service_.mu_);
+  Watcher(HealthService& service, std::string name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(service.mu_)
+      : service_(service), name_(std::move(name)) {
     position_ = service_.watchers_.insert(service_.watchers_.end(), this);
     Update();
   }
@@ -130,12 +130,10 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
     return new Refusal(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
                                     "service: the name is too long to be one"));
   }
-  {
-    absl::MutexLock lock(&mu_);
-    if (watchers_.size() >= kMaxHealthWatchers) {
-      return new Refusal(
-          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
-    }
+  absl::MutexLock lock(&mu_);
+  if (watchers_.size() >= kMaxHealthWatchers) {
+    return new Refusal(
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
   }
   return new Watcher(*this, request->service());
 }
