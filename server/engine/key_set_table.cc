@@ -11,7 +11,7 @@ bool KeySetTable::Record::is_idle() const {
 }
 
 KeySetTable::Record* KeySetTable::Find(std::string_view tenant, std::string_view id) {
-  const auto it = records_.find({std::string(tenant), std::string(id)});
+  const auto it = records_.find(AddressView(tenant, id));
   return it == records_.end() ? nullptr : &it->second;
 }
 
@@ -46,7 +46,7 @@ void KeySetTable::Forget(Record& record, Departures& departures) {
   }
   departures.dropped.push_back(info);
   lru_.erase(record.lru_position);
-  records_.erase({info->tenant, info->id});
+  records_.erase(records_.find(AddressView(info->tenant, info->id)));
 }
 
 bool KeySetTable::EvictFromHost(int64_t bytes, Departures& departures) {

@@ -98,9 +98,16 @@ class KeySetTable {
   size_t set_count() const { return records_.size(); }
 
  private:
-  using Address = std::pair<std::string, std::string>;  // tenant, id
+  // Tenant and id.
+  using Address = std::pair<std::string, std::string>;
+  using AddressView = std::pair<std::string_view, std::string_view>;
+  // So that a search copies neither.
+  struct ByAddress {
+    using is_transparent = void;
+    bool operator()(const AddressView& a, const AddressView& b) const { return a < b; }
+  };
 
-  std::map<Address, Record> records_;
+  std::map<Address, Record, ByAddress> records_;
   // All records, least recently used first.
   std::list<Record*> lru_;
   int64_t file_bytes_ = 0;
