@@ -41,6 +41,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/runtime/device.h"
+#include "server/engine/engine_options.h"
 #include "server/engine/key_residency.h"
 #include "server/engine/key_store.h"
 #include "server/engine/program.h"
@@ -52,40 +53,6 @@
 #include "server/engine/worker.h"
 
 namespace cipherd::engine {
-
-// key_store.h and key_residency.h say what each bounds.
-struct KeyOptions {
-  // Of all key sets in pinned host memory, and of those resident on the device.
-  int64_t host_budget_bytes = int64_t{8} << 30;
-  int64_t device_budget_bytes = int64_t{4} << 30;
-  // Of one tenant's sets in all tiers.
-  int64_t tenant_budget_bytes = int64_t{1} << 62;
-  // Keeps key sets across restarts; empty: they live in memory.
-  std::string directory;
-  int64_t file_budget_bytes = int64_t{1} << 40;
-  absl::Duration time_to_live = absl::InfiniteDuration();
-
-  // The largest set that every tier and quota admits.
-  int64_t max_set_bytes() const;
-};
-
-struct EngineOptions {
-  int workers = 1;
-  // How programs are served that do not say otherwise (serving_settings.h).
-  int instances = 3;
-  int queue_capacity = 32;
-  int warmup = 1;
-  KeyOptions keys;
-  // Absent: polled with CUDA, notified on the CPU device.
-  std::optional<CompletionMode> completion;
-  // Between attempts to rebuild a worker after a fault.
-  absl::Duration rebuild_pause = absl::Seconds(1);
-  TenantQuotaOptions quotas;
-
-  absl::Status Validate() const;
-
-  ServingSettings DefaultServing() const;
-};
 
 class Engine {
  public:

@@ -1,0 +1,47 @@
+#include "server/engine/engine_options.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace cipherd::engine {
+namespace {
+
+absl::Status CheckAtLeast(std::string_view field, int64_t value, int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("engine.", std::string(field), ": expected at least ", least, ", got ", value));
+}
+
+}  // namespace
+
+absl::Status EngineOptions::Validate() const {
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("workers", workers, 1));
+  CIPHERD_RETURN_IF_ERROR(DefaultServing().Validate());
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.host_budget_bytes", keys.host_budget_bytes, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.device_budget_bytes", keys.device_budget_bytes, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.tenant_budget_bytes", keys.tenant_budget_bytes, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.file_budget_bytes", keys.file_budget_bytes, 1));
+  if (keys.time_to_live <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("engine.keys.time_to_live: expected a positive time");
+  }
+  return quotas.Validate();
+}
+
+int64_t KeyOptions::max_set_bytes() const {
+  const int64_t memory_bytes =
+      std::min({host_budget_bytes, device_budget_bytes, tenant_budget_bytes});
+  return directory.empty() ? memory_bytes : std::min(memory_bytes, file_budget_bytes);
+}
+
+ServingSettings EngineOptions::DefaultServing() const {
+  ServingSettings settings;
+  settings.instances = instances;
+  settings.queue_capacity = queue_capacity;
+  settings.warmup = warmup;
+  return settings;
+}
+
+}  // namespace cipherd::engine
