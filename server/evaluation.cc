@@ -46,14 +46,7 @@ void DescribeInLog(const engine::RequestHead& head, engine::RequestState state, 
 }
 
 void DescribeInLog(const engine::StageTimes& times, LogEvent& log) {
-  log.Add("decode_seconds", times.decode_seconds)
-      .Add("queue_seconds", times.queue_seconds)
-      .Add("batch_wait_seconds", times.batch_wait_seconds)
-      .Add("transfer_in_seconds", times.transfer_in_seconds)
-      .Add("device_wait_seconds", times.device_wait_seconds)
-      .Add("replay_seconds", times.replay_seconds)
-      .Add("transfer_out_seconds", times.transfer_out_seconds)
-      .Add("encode_seconds", times.encode_seconds);
+  for (const engine::Stage& stage : engine::kStages) log.Add(stage.log_key, times.*stage.seconds);
 }
 
 }  // namespace

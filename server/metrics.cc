@@ -53,24 +53,38 @@ Metrics::Metrics()
 Metrics::~Metrics() { StopServing(); }
 
 void Metrics::ObserveRpc(std::string_view method, absl::StatusCode code, double seconds) {
-  rpc_seconds_
-      .Add({{"method", std::string(method)}, {"code", absl::StatusCodeToString(code)}},
-           SecondsBuckets())
-      .Observe(seconds);
+  prometheus::Histogram* histogram;
+  {
+    absl::MutexLock lock(&mu_);
+    prometheus::Histogram*& known = rpc_histograms_[{std::string(method), code}];
+    if (known == nullptr) {
+      known = &rpc_seconds_.Add(
+          {{"method", std::string(method)}, {"code", absl::StatusCodeToString(code)}},
+          SecondsBuckets());
+    }
+    histogram = known;
+  }
+  histogram->Observe(seconds);
 }
 
 void Metrics::ObserveStages(const std::string& program, const engine::StageTimes& times) {
-  const std::pair<const char*, double> stages[] = {{"decode", times.decode_seconds},
-                                                   {"queue", times.queue_seconds},
-                                                   {"batch_wait", times.batch_wait_seconds},
-                                                   {"transfer_in", times.transfer_in_seconds},
-                                                   {"device_wait", times.device_wait_seconds},
-                                                   {"replay", times.replay_seconds},
-                                                   {"transfer_out", times.transfer_out_seconds},
-                                                   {"encode", times.encode_seconds}};
-  for (const auto& [stage, seconds] : stages) {
-    stage_seconds_.Add({{"program", program}, {"stage", stage}}, SecondsBuckets()).Observe(seconds);
+  const StageHistograms& histograms = HistogramsOf(program);
+  for (size_t i = 0; i < histograms.size(); ++i) {
+    histograms[i]->Observe(times.*engine::kStages[i].seconds);
   }
+}
+
+const Metrics::StageHistograms& Metrics::HistogramsOf(const std::string& program) {
+  absl::MutexLock lock(&mu_);
+  const auto [it, is_new] = stage_histograms_.try_emplace(program);
+  if (is_new) {
+    for (size_t i = 0; i < it->second.size(); ++i) {
+      const std::string stage(engine::kStages[i].name);
+      it->second[i] =
+          &stage_seconds_.Add({{"program", program}, {"stage", stage}}, SecondsBuckets());
+    }
+  }
+  return it->second;
 }
 
 void Metrics::CollectFrom(const engine::Engine& engine) {

@@ -10,12 +10,18 @@
 // stages and names of loaded programs: never a key, tenant or request id. Thread-safe.
 #pragma once
 
+#include <array>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "prometheus/exposer.h"
 #include "prometheus/family.h"
 #include "prometheus/histogram.h"
@@ -46,9 +52,19 @@ class Metrics {
   std::string Text() const;
 
  private:
+  // One a stage, in the order of engine::kStages.
+  using StageHistograms = std::array<prometheus::Histogram*, std::size(engine::kStages)>;
+  // Stays where it is and as it is.
+  const StageHistograms& HistogramsOf(const std::string& program) ABSL_LOCKS_EXCLUDED(mu_);
+
   const std::shared_ptr<prometheus::Registry> registry_;
   prometheus::Family<prometheus::Histogram>& rpc_seconds_;
   prometheus::Family<prometheus::Histogram>& stage_seconds_;
+  // What a family would hash and compare all labels for, at each observation.
+  absl::Mutex mu_;
+  std::map<std::pair<std::string, absl::StatusCode>, prometheus::Histogram*> rpc_histograms_
+      ABSL_GUARDED_BY(mu_);
+  std::map<std::string, StageHistograms> stage_histograms_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<prometheus::Collectable> engine_collector_;
   std::unique_ptr<prometheus::Exposer> exposer_;
 };

@@ -1,6 +1,8 @@
 // Where the time of one request went.
 #pragma once
 
+#include <string_view>
+
 #include "absl/time/time.h"
 
 namespace cipherd::engine {
@@ -14,10 +16,27 @@ struct StageTimes {
   double transfer_in_seconds = 0;
   double replay_seconds = 0;
   double transfer_out_seconds = 0;
-  // Taken by a worker until the end was seen, less the three above: keys on their way to the device,
-  // and other requests before it on the worker's streams.
+  // Taken by a worker until the end was seen, less the three above: keys on their way to the
+  // device, and other requests before it on the worker's streams.
   double device_wait_seconds = 0;
   double encode_seconds = 0;  // result complete until the last byte was handed to the transport
+};
+
+// A stage as metrics and logs name it.
+struct Stage {
+  std::string_view name;
+  std::string_view log_key;
+  double StageTimes::*seconds;
+};
+inline constexpr Stage kStages[] = {
+    {"decode", "decode_seconds", &StageTimes::decode_seconds},
+    {"queue", "queue_seconds", &StageTimes::queue_seconds},
+    {"batch_wait", "batch_wait_seconds", &StageTimes::batch_wait_seconds},
+    {"transfer_in", "transfer_in_seconds", &StageTimes::transfer_in_seconds},
+    {"device_wait", "device_wait_seconds", &StageTimes::device_wait_seconds},
+    {"replay", "replay_seconds", &StageTimes::replay_seconds},
+    {"transfer_out", "transfer_out_seconds", &StageTimes::transfer_out_seconds},
+    {"encode", "encode_seconds", &StageTimes::encode_seconds},
 };
 
 // From begin to end, in seconds since an event of the worker.
