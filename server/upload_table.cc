@@ -46,8 +46,9 @@ absl::StatusOr<std::optional<ReceivedKeys>> UploadTable::Begin(const Key& key,
   const auto it = entries_.find(key);
   if (it == entries_.end()) {
     if (resume_bytes > 0) return UnknownUpload();
-    if (CountOf(key.tenant) >= kMaxUploadsOfATenant) {
-      const auto oldest = OldestKept(key.tenant);
+    const OfTenant uploads = UploadsOf(key.tenant);
+    if (uploads.count >= kMaxUploadsOfATenant) {
+      const auto oldest = uploads.oldest_kept;
       if (oldest == entries_.end()) {
         return WithRetryDelay(
             WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -142,19 +143,18 @@ size_t UploadTable::parked_count() const {
   }));
 }
 
-UploadTable::Entries::iterator UploadTable::OldestKept(const std::string& tenant) {
-  auto oldest = entries_.end();
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (it->first.tenant != tenant || it->second.cancel) continue;
-    if (oldest == entries_.end() || it->second.expires_at < oldest->second.expires_at) oldest = it;
+UploadTable::OfTenant UploadTable::UploadsOf(const std::string& tenant) {
+  OfTenant uploads{.oldest_kept = entries_.end()};
+  for (auto it = entries_.lower_bound({tenant, ""});
+       it != entries_.end() && it->first.tenant == tenant; ++it) {
+    ++uploads.count;
+    if (it->second.cancel) continue;
+    if (uploads.oldest_kept == entries_.end() ||
+        it->second.expires_at < uploads.oldest_kept->second.expires_at) {
+      uploads.oldest_kept = it;
+    }
   }
-  return oldest;
-}
-
-size_t UploadTable::CountOf(const std::string& tenant) const {
-  return static_cast<size_t>(
-      std::count_if(entries_.begin(), entries_.end(),
-                    [&](const auto& entry) { return entry.first.tenant == tenant; }));
+  return uploads;
 }
 
 }  // namespace cipherd::server

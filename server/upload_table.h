@@ -95,10 +95,12 @@ class UploadTable {
 
   using Entries = std::map<Key, Entry>;
 
-  // The one of the tenant that no stream has and that would expire first; end() where there is
-  // none.
-  Entries::iterator OldestKept(const std::string& tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  size_t CountOf(const std::string& tenant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  struct OfTenant {
+    size_t count = 0;
+    // The one that no stream has and that would expire first; end() where there is none.
+    Entries::iterator oldest_kept;
+  };
+  OfTenant UploadsOf(const std::string& tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration keep_;
   const base::Clock& clock_;
