@@ -1,4 +1,4 @@
-// Clients that stop in the middle, and messages that are none.
+// Clients that stop in the middle: they send no message that is waited for, or read none.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -11,11 +11,9 @@
 #include "absl/synchronization/notification.h"
 #include "core/programs/program_spec.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/codec/error_detail.h"
 #include "proto/codec/program_codec.h"
-#include "proto/codec/tree_encoder.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "server/stall_watch.h"
 #include "tests/server/engine/held_file.h"
@@ -331,91 +329,6 @@ TEST_F(UnreadResultTest, OfAMessageDoesNotHoldItsCall) {
   ExpectCallsEnd(before);
   for (grpc::ClientContext& context : contexts) context.TryCancel();
   for (std::thread& client : clients) client.join();
-}
-
-// Sends raw bytes as the messages of a stream, and returns the call's status.
-grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                     const std::vector<std::string>& messages) {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareCall(&context, "/cipherd.v1.EvaluationService/" + method, &queue);
-  const auto await = [&] {
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return ok;
-  };
-  call->StartCall(nullptr);
-  await();
-  for (const std::string& message : messages) {
-    grpc::Slice slice(message);
-    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    if (!await()) break;
-  }
-  call->WritesDone(nullptr);
-  await();
-  grpc::ByteBuffer ignored;
-  do {
-    call->Read(&ignored, nullptr);
-  } while (await());
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  await();
-  return status;
-}
-
-TEST_F(StallTest, ADamagedMessageAfterAWholePayloadIsAnError) {
-  const WireRequest good = Good();
-  v1::EvaluateStreamRequest header, chunk;
-  *header.mutable_header() = good.header;
-  chunk.set_chunk(good.payload);
-  const std::vector<std::string> whole = {header.SerializeAsString(), chunk.SerializeAsString()};
-  EXPECT_TRUE(SendRaw(NewChannel(), "EvaluateStream", whole).ok());
-  for (const std::string& damaged :
-       {std::string("\xff\xff\xff"), whole[1].substr(0, whole[1].size() / 2)}) {
-    std::vector<std::string> messages = whole;
-    messages.push_back(damaged);
-    const grpc::Status status = SendRaw(NewChannel(), "EvaluateStream", messages);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE);
-  }
-  EXPECT_EQ(LeasedTrees(), 0u);
-}
-
-TEST_F(StallTest, ADamagedMessageAfterAWholeUploadStoresNothing) {
-  const std::vector<value::ExactValue> keys = Party(client_->GetProgram("square_sum").value(), 77)
-                                                  .MakeKeys(alice().program().required_keys);
-  v1::PutKeysRequest header;
-  header.mutable_header()->set_context_id(alice().program().known_context->id_bytes());
-  header.mutable_header()->set_key_count(static_cast<uint32_t>(keys.size()));
-  header.mutable_header()->set_total_bytes(alice().program().key_bytes);
-  std::vector<std::string> messages = {header.SerializeAsString()};
-  for (const value::ExactValue& key : keys) {
-    v1::PutKeysRequest description, chunk;
-    codec::PayloadSource payload =
-        codec::EncodeValue(key, "key", description.mutable_key()).value();
-    messages.push_back(description.SerializeAsString());
-    while (payload.remaining_bytes() > 0) {
-      payload.TakeInto(1 << 15, chunk.mutable_chunk());
-      messages.push_back(chunk.SerializeAsString());
-    }
-  }
-  messages.push_back("\xff\xff\xff");
-  const grpc::Status status = SendRaw(NewChannel(), "PutKeys", messages);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(server_->engine().keys().set_count(), 1u);
-  EXPECT_EQ(server_->engine().keys().used_bytes(), bytes_before_);
-}
-
-TEST_F(StallTest, ADamagedUnaryMessageHasADetail) {
-  for (const char* method :
-       {"Evaluate", "GetProgram", "DropKeys", "GetServerInfo", "ListPrograms", "GetKeyUpload"}) {
-    const grpc::Status status = SendRaw(NewChannel(), method, {"\xff\xff\xff"});
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
-    EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE) << method;
-  }
-  ExpectGoodRequestSucceeds();
 }
 
 }  // namespace
