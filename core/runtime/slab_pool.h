@@ -69,9 +69,9 @@ class CapturePool {
 class SlabPool : public std::enable_shared_from_this<SlabPool> {
  public:
   // `label` names the pool in errors. `device` may be null in tests. Reserves
-  // options.initial_bytes, in slabs that several threads take at once: pinning a gigabyte takes half
-  // a second. Errors: InvalidArgument for the options, ResourceExhausted from the source, or, before
-  // anything is pinned, where the machine has not so much left.
+  // options.initial_bytes, in slabs that several threads take at once: pinning a gigabyte takes
+  // half a second. Errors: InvalidArgument for the options, ResourceExhausted from the source, or,
+  // before anything is pinned, where the machine has not so much left.
   static absl::StatusOr<std::shared_ptr<SlabPool>> Create(std::string_view label, MemorySpace space,
                                                           Device* device,
                                                           const PoolOptions& options,

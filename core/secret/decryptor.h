@@ -30,8 +30,8 @@ namespace cipherd::secret {
 // on each coefficient. Given the message, results with and without the ciphertexts' errors then
 // have Kullback-Leibler divergence at most result_count · N · error_bound^2 / (2 · sigma^2), so by
 // Pinsker's inequality a total variation distance of at most 2^-statistical_bits.
-// The sampler computes in doubles: its tail is cut at mass 2^-53 a coordinate, and a magnitude above
-// 2^52 would leave low bits of the error uncovered. Both bound what can be promised.
+// The sampler computes in doubles: its tail is cut at mass 2^-53 a coordinate, and a magnitude
+// above 2^52 would leave low bits of the error uncovered. Both bound what can be promised.
 struct FloodingOptions {
   double error_bound =
       0;  // of the error's coefficients in magnitude, as the circuit's analysis gives it

@@ -1,5 +1,5 @@
-// What the streams of every host-side device (threads, puppet) offer beyond Stream: running a closure.
-// Kernels for the host are enqueued through it.
+// What the streams of every host-side device (threads, puppet) offer beyond Stream: running a
+// closure. Kernels for the host are enqueued through it.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace cipherd::runtime::host {
 // the graph and runs once at every replay, so it must not own what it changes.
 class TaskStream : public Stream {
  public:
-  // Enqueues `task`. `name` must outlive the stream's work (a string literal); it appears in errors. A
-  // task that returns an error fails the stream, which sticks.
+  // Enqueues `task`. `name` must outlive the stream's work (a string literal); it appears in
+  // errors. A task that returns an error fails the stream, which sticks.
   virtual absl::Status Submit(std::string_view name, std::function<absl::Status()> task) = 0;
 };
 
