@@ -1,6 +1,6 @@
 // What one tenant may have under way, so that others get through.
 //
-//   CIPHERD_ASSIGN_OR_RETURN(TenantQuotas::Admission admission, quotas.Admit("x509:alice", bytes));
+//   CIPHERD_ASSIGN_OR_RETURN(TenantQuotas::Admission admission, quotas.Admit(tenant, bytes));
 //   ... given back when `admission` dies
 //
 // Bounds requests in flight, their bytes, and, by a token bucket, how often they come. A refusal is
