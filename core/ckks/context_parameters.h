@@ -86,6 +86,10 @@ struct ContextRequest {
   double default_scale = 0;  // 0: 2^depth_prime_bits
 };
 
+// A request whose every prime, P included, is below 2^50, with 128-bit security: what kernels
+// compute with doubles (kernels::Arithmetic::kFma). InvalidArgument unless log_n is 13 to 16.
+absl::StatusOr<ContextRequest> FmaContextRequest(int log_n);
+
 // Primes chosen deterministically (core/ring/primes.h), distinct, each = 1 mod 2N, the depth primes
 // alternating around 2^depth_prime_bits. Validated with `policy`.
 absl::StatusOr<ContextParameters> MakeContextParameters(const ContextRequest& request,

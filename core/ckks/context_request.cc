@@ -29,6 +29,45 @@ absl::StatusOr<std::vector<uint64_t>> TakePrimes(int log_n, int bits, int count,
 
 }  // namespace
 
+absl::StatusOr<ContextRequest> FmaContextRequest(int log_n) {
+  ContextRequest request;
+  request.log_n = log_n;
+  request.base_prime_bits = 49;
+  request.p_prime_bits = 49;
+  switch (log_n) {
+    case 13:
+      // log Q 139, log QP 188; each prime a digit.
+      request.depth_prime_bits = 45;
+      request.max_depth = 2;
+      request.p_prime_count = 1;
+      request.digit_count = 3;
+      return request;
+    case 14:
+      // log Q 331, log QP 429; digits of two primes.
+      request.depth_prime_bits = 47;
+      request.max_depth = 6;
+      request.p_prime_count = 2;
+      request.digit_count = 4;
+      return request;
+    case 15:
+      // log Q 634, log QP 830; digits of four primes.
+      request.depth_prime_bits = 45;
+      request.max_depth = 13;
+      request.p_prime_count = 4;
+      request.digit_count = 4;
+      return request;
+    case 16:
+      // log Q 1084, log QP 1476; digits of eight primes.
+      request.depth_prime_bits = 45;
+      request.max_depth = 23;
+      request.p_prime_count = 8;
+      request.digit_count = 3;
+      return request;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("log_n: expected 13 to 16, got ", log_n));
+  }
+}
+
 absl::StatusOr<ContextParameters> MakeContextParameters(const ContextRequest& request,
                                                         SecurityPolicy policy) {
   if (request.max_depth < 0 || request.p_prime_count < 1 || request.max_depth > 62 ||

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/kernels/arithmetic_tables.h"
+#include "core/math/fma_arithmetic.h"
 #include "core/math/host_device.h"
 #include "core/math/rounded.h"
 #include "core/ring/ring_tables.h"
@@ -32,6 +34,13 @@ CIPHERD_HD uint64_t ConversionOverflow(double quotient) {
   return static_cast<uint64_t>(static_cast<int64_t>(quotient + 0.5));
 }
 
+// The same as a double.
+CIPHERD_HD double ConversionOverflowDouble(double quotient) {
+  const double x = math::RoundedSum(quotient, 0.5);
+  const double nearest = math::RoundedToInteger(x, 1);
+  return nearest > x ? math::RoundedSum(nearest, -1) : nearest;
+}
+
 // Returns sum_i y_i · (Q/q_i) - overflow · Q modulo target prime j, canonical. `digit(i)` gives y_i
 // as a word.
 template <class A, class Digit>
@@ -46,19 +55,35 @@ CIPHERD_HD typename A::Residue ConversionTarget(const Digit& digit, uint64_t ove
   return A::ReduceSum(sum, m);
 }
 
-// The same where source_count is at most kSources, with constant indices.
+// The same where source_count is at most kSources, with constant indices; canonical, or in the
+// range where a forward transform may begin.
 template <class A, int kSources>
 CIPHERD_HD typename A::Residue BoundedConversionTarget(const uint64_t (&digits)[kSources],
-                                                       uint64_t overflow,
+                                                       double quotient,
                                                        const ring::BasisConversionTables& tables,
                                                        int j, const typename A::Modulus& m) {
-  typename A::ProductSum sum{};
   const uint64_t* hat = tables.hat + static_cast<int64_t>(j) * tables.source_count;
+  if constexpr (std::is_same_v<A, math::FmaArithmetic>) {
+    // Each product is below 5/8 q, since digits are below 2^50, and the overflow is at most
+    // kSources: all of it is an integer below 2^52.
+    static_assert(kSources <= 3);
+    const double factor = A::Nearest(A::FromWord(A::ModulusWord(m) - tables.source_product[j]), m);
+    double sum = math::RoundedProduct(ConversionOverflowDouble(quotient), factor);
+    CIPHERD_UNROLL
+    for (int i = 0; i < kSources; ++i) {
+      if (i < tables.source_count) {
+        const typename A::Factor w = A::MakeFactor(hat[i], 0, m);
+        sum = math::RoundedSum(sum, A::MultiplyLazy(A::FromWord(digits[i]), w, m));
+      }
+    }
+    return A::Nearest(sum, m);
+  }
+  typename A::ProductSum sum{};
   CIPHERD_UNROLL
   for (int i = 0; i < kSources; ++i) {
     if (i < tables.source_count) A::AddWordsToSum(digits[i], hat[i], sum);
   }
-  A::AddWordsToSum(overflow, A::ModulusWord(m) - tables.source_product[j], sum);
+  A::AddWordsToSum(ConversionOverflow(quotient), A::ModulusWord(m) - tables.source_product[j], sum);
   return A::ReduceSum(sum, m);
 }
 

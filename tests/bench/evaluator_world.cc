@@ -39,28 +39,7 @@ absl::Status ForEachInParallel(size_t count, const std::function<absl::Status(si
 }
 
 absl::StatusOr<ckks::ContextParameters> ParametersOf(int log_n) {
-  ckks::ContextRequest request;
-  request.log_n = log_n;
-  request.base_prime_bits = 49;
-  request.p_prime_bits = 49;
-  switch (log_n) {
-    case 14:
-      // log Q 331, log QP 429; digits of two primes.
-      request.depth_prime_bits = 47;
-      request.max_depth = 6;
-      request.p_prime_count = 2;
-      request.digit_count = 4;
-      break;
-    case 16:
-      // log Q 1084, log QP 1476; digits of eight primes.
-      request.depth_prime_bits = 45;
-      request.max_depth = 23;
-      request.p_prime_count = 8;
-      request.digit_count = 3;
-      break;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("log_n: expected 14 or 16, got ", log_n));
-  }
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::ContextRequest request, ckks::FmaContextRequest(log_n));
   return ckks::MakeContextParameters(request, ckks::SecurityPolicy::k128BitClassical);
 }
 

@@ -30,7 +30,7 @@ Slots Rotated(const Slots& slots, int64_t step);
 
 class World {
  public:
-  // log_n 14 or 16. Keys: relinearization, rotations by 1 to 8 and by the multiples of 8 below 64.
+  // log_n 13 to 16 (ckks::FmaContextRequest). Keys: relinearization, rotations by 1 to 8 and by the multiples of 8 below 64.
   static absl::StatusOr<std::unique_ptr<World>> Make(const std::string& device_spec, int log_n);
 
   const ckks::ContextParameters& parameters() const { return context->parameters(); }

@@ -203,6 +203,24 @@ TEST(ContextParametersTest, RequestsChooseDistinctPrimesAndConsecutiveDigits) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("digit_count: expected 1 to 4")));
 }
 
+TEST(ContextParametersTest, FmaRequestsAreSecureWithEveryPrimeBelowTwoToTheFifty) {
+  for (int log_n = 13; log_n <= 16; ++log_n) {
+    SCOPED_TRACE(log_n);
+    ASSERT_OK_AND_ASSIGN(const ContextRequest request, FmaContextRequest(log_n));
+    ASSERT_OK_AND_ASSIGN(const ContextParameters parameters,
+                         MakeContextParameters(request, SecurityPolicy::k128BitClassical));
+    EXPECT_EQ(parameters.log_n, log_n);
+    EXPECT_GE(parameters.max_depth(), 2);
+    for (const auto* primes : {&parameters.q_primes, &parameters.p_primes}) {
+      for (uint64_t q : *primes) EXPECT_LT(q, uint64_t{1} << 50);
+    }
+  }
+  for (int log_n : {12, 17}) {
+    EXPECT_THAT(FmaContextRequest(log_n),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 13 to 16")));
+  }
+}
+
 TEST(ContextParametersTest, RotationElementsArePowersOfTheGenerator) {
   const ContextParameters parameters = SmallParameters();
   EXPECT_EQ(parameters.RotationElement(0), 1u);

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/ring/rns_basis.h"
@@ -102,6 +103,17 @@ TEST(DeviceContextTest, DropsNameTheRightLimbs) {
   EXPECT_THAT(Ids(context.mod_down_rescale(1).remaining), ElementsAre(2, 3));
   EXPECT_EQ(context.mod_down_rescale(1).dropped_limb(0), 0);
   EXPECT_EQ(context.mod_down_rescale(1).dropped_limb(2), 4);
+}
+
+TEST(DeviceContextTest, ArithmeticOnDoublesNeedsPrimesBelowTwoToTheFifty) {
+  const auto create = [](ContextParameters parameters) {
+    return Party::Make("cpu", std::move(parameters), {}, /*seed=*/1,
+                       {.arithmetic = kernels::Arithmetic::kFma});
+  };
+  EXPECT_OK(create(testing::FmaParameters(4)));
+  EXPECT_THAT(create(SmallParameters(4)),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("arithmetic: expected integer")));
 }
 
 TEST(DeviceContextTest, TablesLiveInOneBlockOfTheDevice) {

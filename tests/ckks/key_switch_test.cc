@@ -66,12 +66,29 @@ TEST_P(KeySwitchTest, RelinearizesAndRotatesAtEveryDepth) {
                          party->evaluator->Rotate(a, 5, party->table, *party->stream));
     expect_close(turned, Rotated(x, 5), party->noise->KeySwitch(fresh, depth));
     // A product does not fit the base prime alone.
-    if (depth == 3) continue;
-    ASSERT_OK_AND_ASSIGN(Ciphertext square, party->evaluator->Square(a, *party->stream));
-    ASSERT_OK_AND_ASSIGN(square,
+    if (depth == 3) {
+      ASSERT_OK_AND_ASSIGN(const Ciphertext last, party->evaluator->Square(a, *party->stream));
+      EXPECT_THAT(party->evaluator->RelinearizeAndRescale(last, party->table, *party->stream),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           ::testing::HasSubstr("depth: expected below 3, got 3")));
+      continue;
+    }
+    ASSERT_OK_AND_ASSIGN(const Ciphertext square, party->evaluator->Square(a, *party->stream));
+    ASSERT_OK_AND_ASSIGN(const Ciphertext relinearized,
                          party->evaluator->Relinearize(square, party->table, *party->stream));
-    expect_close(square, Map(x, x, std::multiplies<Complex>()),
-                 party->noise->KeySwitch(party->noise->Multiply(fresh, fresh), depth));
+    const Slots expected = Map(x, x, std::multiplies<Complex>());
+    const NoiseModel::State state =
+        party->noise->KeySwitch(party->noise->Multiply(fresh, fresh), depth);
+    expect_close(relinearized, expected, state);
+
+    ASSERT_OK_AND_ASSIGN(const Ciphertext rescaled,
+                         party->evaluator->Rescale(relinearized, *party->stream));
+    ASSERT_OK_AND_ASSIGN(
+        const Ciphertext merged,
+        party->evaluator->RelinearizeAndRescale(square, party->table, *party->stream));
+    EXPECT_EQ(merged.depth, rescaled.depth);
+    EXPECT_EQ(merged.scale, rescaled.scale);
+    expect_close(merged, expected, party->noise->Rescale(state, depth, 2));
   }
 }
 

@@ -227,6 +227,20 @@ TEST_P(LaunchCheckTest, KeyAndElementArgumentsAreInRange) {
   EXPECT_THAT(product(1, 1, bad), refused("key.slot: expected an address"));
 }
 
+// Doubles do not hold the products of greater primes.
+TEST_P(LaunchCheckTest, ArithmeticOnDoublesRefusesRingsWithPrimesOfFiftyBitsAndMore) {
+  for (const Operation& operation : AllOperations()) {
+    const absl::Status status = After(operation, [](Operands& x) { x.ring.all_fma = false; });
+    if (arithmetic_ == Arithmetic::kFma) {
+      EXPECT_THAT(status,
+                  StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ring.all_fma: expected")))
+          << operation.name;
+    } else {
+      EXPECT_OK(status) << operation.name;
+    }
+  }
+}
+
 // A captured launch which touches a freed block is refused, whichever operand it is.
 TEST_P(LaunchCheckTest, EveryOperationDeclaresAllItsOperandsToACapture) {
   using Replace = std::function<void(Operands&, const runtime::StoragePtr&)>;

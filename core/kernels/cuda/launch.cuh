@@ -34,6 +34,35 @@ absl::Status Launch(const char* name, runtime::Stream& stream, const LaunchShape
   return runtime::cuda::CheckLaunch(stream, name);
 }
 
+// Launch of a kernel that begins with WaitForPrecedingWork: its blocks may be on the device before
+// the launch in front of it has ended (programmatic dependent launch), so that what a launch costs
+// and what the kernel reads of constants overlap with that one's end.
+template <class... Parameters, class... Arguments>
+absl::Status LaunchEarly(const char* name, runtime::Stream& stream, const LaunchShape& shape,
+                         void (*kernel)(Parameters...), Arguments&&... arguments) {
+  CIPHERD_RETURN_IF_ERROR(stream.status());
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = runtime::cuda::NativeStream(stream);
+  config.attrs = &early;
+  config.numAttrs = 1;
+  // The error is looked at below, as after any launch.
+  (void)cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  return runtime::cuda::CheckLaunch(stream, name);
+}
+
+// To be called by every thread before it touches memory that other launches write or read; tables
+// of a ring may be read before. Then lets the next launch come.
+__device__ inline void WaitForPrecedingWork() {
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+}
+
 // Lets launches of `kernel` have `bytes` of dynamic shared memory, beyond the 48 KiB that need no
 // leave.
 template <class... Parameters>

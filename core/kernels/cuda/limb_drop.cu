@@ -1,6 +1,6 @@
 // Division by limbs: lift.cu brings the dropped limbs to the remaining ones, up to the column pass;
 // one launch takes the row pass, subtracts, multiplies and adds. Its unfused twin is inverse_ntt,
-// convert_basis, forward_ntt, subtract_scale and an addition (tests/ckks/fused_test.cc).
+// convert_basis, forward_ntt, subtract_scale and an addition (tests/ckks/device_agreement_test.cc).
 #include <cstdint>
 
 #include "core/kernels/automorphism_body.h"
@@ -31,7 +31,7 @@ struct DropArguments {
 // remaining limb, and the addend where there is one for the polynomial. Writes
 // (in - representative) · inverse + addend · tail over `out`, canonical.
 template <class A>
-__global__ void __launch_bounds__(kTileThreads, 2)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks<A>)
     DropRowKernel(const __grid_constant__ DropArguments a) {
   __shared__ typename A::Residue words[kRowTileWords];
   const int log_n = a.ring.log_n;
@@ -39,21 +39,22 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   const auto outer = static_cast<int64_t>(blockIdx.z);
   const PrimeConstants& prime = a.ring.primes[a.remaining.prime[limb]];
   const auto m = ArithmeticTables<A>::Modulus(prime);
+  WaitForPrecedingWork();
   const RowOfTile<A> tile(words);
-  const uint32_t row = blockIdx.x * kPoints + tile.row();
-  const uint32_t first = (row << kRowLevels) + tile.lane();
-  const uint64_t* const in = LimbOf(a.in, outer, a.head_count + limb, log_n);
-  uint64_t* const out = LimbOf(a.out, outer, limb, log_n);
+  const uint32_t row = RowOfThread();
+  const int64_t first = RowWord(row, tile.lane());
+  const uint64_t* const in = LimbOf(a.in, outer, a.head_count + limb, log_n) + first;
+  uint64_t* const out = LimbOf(a.out, outer, limb, log_n) + first;
 
   typename A::Residue x[kPoints];
   CIPHERD_UNROLL
-  for (int e = 0; e < kPoints; ++e) x[e] = A::FromBits(out[first + e * kPoints]);
+  for (int e = 0; e < kPoints; ++e) x[e] = A::FromBits(out[e * kPoints]);
   tile.Forward(x, (1u << (log_n - kRowLevels)) + row, prime, m);
   const auto inverse = A::MakeFactor(a.inverse.value[limb], a.inverse.shoup[limb], m);
   CIPHERD_UNROLL
   for (int e = 0; e < kPoints; ++e) {
-    x[e] = A::SubtractMultiplyFactor(A::FromWord(in[first + e * kPoints]),
-                                     A::FinishForward(x[e], m), inverse, m);
+    x[e] = A::SubtractMultiplyFactor(A::FromWord(in[e * kPoints]), A::FinishForward(x[e], m),
+                                     inverse, m);
   }
   if (outer < a.addend.poly.outer_count && a.addend.poly.data != nullptr) {
     const uint64_t* const poly = a.addend.poly.data + outer * a.addend.poly.outer_stride +
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     const auto tail = A::MakeFactor(a.tail.value[limb], a.tail.shoup[limb], m);
     CIPHERD_UNROLL
     for (int e = 0; e < kPoints; ++e) {
-      const uint32_t i = first + e * kPoints;
+      const uint32_t i = static_cast<uint32_t>(first) + e * kPoints;
       const uint32_t source =
           is_identity ? i : AutomorphismNttSource(i, a.addend.galois_element, log_n);
       auto term = A::FromWord(poly[source]);
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     }
   }
   CIPHERD_UNROLL
-  for (int e = 0; e < kPoints; ++e) out[first + e * kPoints] = A::ToWord(x[e]);
+  for (int e = 0; e < kPoints; ++e) out[e * kPoints] = A::ToWord(x[e]);
 }
 
 LiftPlan PlanOf(const LimbDrop& drop) {
@@ -100,10 +101,10 @@ absl::Status FusedLaunchers<A>::Drop(const RingTables& ring, const LimbDrop& dro
   const DropArguments arguments = {
       ring, drop.remaining, drop.head_count, drop.inverse, drop.remaining_tail, addend, in, out};
   const LaunchShape shape = {
-      dim3(1u << (ring.log_n - kTileLog), static_cast<unsigned>(drop.remaining.count),
-           static_cast<unsigned>(out.outer_count)),
+      dim3((1u << ring.log_n) / TileWords(kTileThreads),
+           static_cast<unsigned>(drop.remaining.count), static_cast<unsigned>(out.outer_count)),
       kTileThreads};
-  return Launch("drop_rows", stream, shape, DropRowKernel<A>, arguments);
+  return LaunchEarly("drop_rows", stream, shape, DropRowKernel<A>, arguments);
 }
 
 template absl::Status FusedLaunchers<math::IntegerArithmetic>::Drop(const RingTables&,

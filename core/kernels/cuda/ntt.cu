@@ -36,18 +36,23 @@ struct Place {
 };
 
 // Reads canonical words, writes residues under way. In place allowed.
-template <class A, int kUpper>
-__global__ void __launch_bounds__(kTileThreads, 2)
+template <class A, int kUpper, int kThreads>
+__global__ void __launch_bounds__(kThreads, kTileThreads / kThreads * kTileBlocks<A>)
     ForwardColumnKernel(const __grid_constant__ PassArguments arguments) {
-  __shared__ typename A::Residue words[kColumnTileWords];
-  using Tile = ColumnTile<A, kUpper>;
+  __shared__ typename A::Residue words[TileWords(kThreads)];
+  using Tile = ColumnTile<A, kUpper, kThreads>;
   const Place place(arguments);
   const auto m = ArithmeticTables<A>::Modulus(place.prime);
+  WaitForPrecedingWork();
   const int first_column = static_cast<int>(blockIdx.x) * Tile::kColumns;
   Tile(words).Forward(
       place.prime, m,
-      [&](int row, int column) {
-        return A::FromWord(place.in[(row << kRowLevels) + first_column + column]);
+      [&](typename A::Residue(&x)[kPoints]) {
+        CIPHERD_UNROLL
+        for (int i = 0; i < kPoints; ++i) {
+          x[i] = A::FromWord(
+              place.in[(Tile::TopRow(i) << kRowLevels) + first_column + Tile::TopColumn(i)]);
+        }
       },
       [&](int row, int column, typename A::Residue x) {
         place.out[(row << kRowLevels) + first_column + column] = A::ToBits(x);
@@ -56,50 +61,57 @@ __global__ void __launch_bounds__(kTileThreads, 2)
 
 // Reads residues under way, writes canonical words. In place allowed.
 template <class A>
-__global__ void __launch_bounds__(kTileThreads, 2)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks<A>)
     ForwardRowKernel(const __grid_constant__ PassArguments arguments) {
   __shared__ typename A::Residue words[kRowTileWords];
   const Place place(arguments);
   const auto m = ArithmeticTables<A>::Modulus(place.prime);
+  WaitForPrecedingWork();
   const RowOfTile<A> tile(words);
-  const uint32_t row = blockIdx.x * kPoints + tile.row();
-  const uint32_t first = (row << kRowLevels) + tile.lane();
+  const uint32_t row = RowOfThread();
+  const int64_t first = RowWord(row, tile.lane());
+  const uint64_t* const in = place.in + first;
+  uint64_t* const out = place.out + first;
   typename A::Residue x[kPoints];
   CIPHERD_UNROLL
-  for (int e = 0; e < kPoints; ++e) x[e] = A::FromBits(place.in[first + e * kPoints]);
+  for (int e = 0; e < kPoints; ++e) x[e] = A::FromBits(in[e * kPoints]);
   tile.Forward(x, (1u << (arguments.ring.log_n - kRowLevels)) + row, place.prime, m);
   CIPHERD_UNROLL
   for (int e = 0; e < kPoints; ++e) {
-    place.out[first + e * kPoints] = A::ToWord(A::FinishForward(x[e], m));
+    out[e * kPoints] = A::ToWord(A::FinishForward(x[e], m));
   }
 }
 
 // Reads canonical words, writes residues under way. In place allowed.
 template <class A>
-__global__ void __launch_bounds__(kTileThreads, 2)
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks<A>)
     InverseRowKernel(const __grid_constant__ PassArguments arguments) {
   __shared__ typename A::Residue words[kRowTileWords];
   const Place place(arguments);
   const auto m = ArithmeticTables<A>::Modulus(place.prime);
+  WaitForPrecedingWork();
   const RowOfTile<A> tile(words);
-  const uint32_t row = blockIdx.x * kPoints + tile.row();
-  const uint32_t first = (row << kRowLevels) + tile.lane();
+  const uint32_t row = RowOfThread();
+  const int64_t first = RowWord(row, tile.lane());
+  const uint64_t* const in = place.in + first;
+  uint64_t* const out = place.out + first;
   typename A::Residue x[kPoints];
   CIPHERD_UNROLL
-  for (int e = 0; e < kPoints; ++e) x[e] = A::FromWord(place.in[first + e * kPoints]);
+  for (int e = 0; e < kPoints; ++e) x[e] = A::FromWord(in[e * kPoints]);
   tile.Inverse(x, (1u << (arguments.ring.log_n - kRowLevels)) + row, place.prime, m);
   CIPHERD_UNROLL
-  for (int e = 0; e < kPoints; ++e) place.out[first + e * kPoints] = A::ToBits(x[e]);
+  for (int e = 0; e < kPoints; ++e) out[e * kPoints] = A::ToBits(x[e]);
 }
 
 // Reads residues under way, writes canonical words. In place allowed.
-template <class A, int kUpper>
-__global__ void __launch_bounds__(kTileThreads, 2)
+template <class A, int kUpper, int kThreads>
+__global__ void __launch_bounds__(kThreads, kTileThreads / kThreads * kTileBlocks<A>)
     InverseColumnKernel(const __grid_constant__ PassArguments arguments) {
-  __shared__ typename A::Residue words[kColumnTileWords];
-  using Tile = ColumnTile<A, kUpper>;
+  __shared__ typename A::Residue words[TileWords(kThreads)];
+  using Tile = ColumnTile<A, kUpper, kThreads>;
   const Place place(arguments);
   const auto m = ArithmeticTables<A>::Modulus(place.prime);
+  WaitForPrecedingWork();
   const int first_column = static_cast<int>(blockIdx.x) * Tile::kColumns;
   Tile(words).Inverse(
       place.prime, m,
@@ -112,9 +124,10 @@ __global__ void __launch_bounds__(kTileThreads, 2)
 }
 
 LaunchShape ShapeOf(const PassArguments& a) {
-  return {dim3(1u << (a.ring.log_n - kTileLog), static_cast<unsigned>(a.limbs.count),
+  const int threads = TileThreadsFor(a.ring.log_n, a.limbs.count * a.out.outer_count);
+  return {dim3((1u << a.ring.log_n) / TileWords(threads), static_cast<unsigned>(a.limbs.count),
                static_cast<unsigned>(a.out.outer_count)),
-          kTileThreads};
+          static_cast<unsigned>(threads)};
 }
 
 bool IsTwoPass(const RingTables& ring) {
@@ -128,12 +141,14 @@ absl::Status NttLaunchers<A>::Forward(const RingTables& ring, const LimbPrimes& 
                                       ConstPolyView in, PolyView out, Stream& stream) {
   if (!IsTwoPass(ring)) return AnyDegreeNtt<A>::Forward(ring, limbs, in, out, stream);
   PassArguments arguments = {ring, limbs, in, out};
-  CIPHERD_RETURN_IF_ERROR(WithUpper(ring.log_n - kRowLevels, [&](auto upper) {
-    return Launch("forward_ntt", stream, ShapeOf(arguments),
-                  ForwardColumnKernel<A, decltype(upper)::value>, arguments);
-  }));
+  const LaunchShape shape = ShapeOf(arguments);
+  CIPHERD_RETURN_IF_ERROR(WithTile(
+      ring.log_n - kRowLevels, shape.threads, [&]<int kUpper, int kThreads>() -> absl::Status {
+        return LaunchEarly("forward_ntt", stream, shape, ForwardColumnKernel<A, kUpper, kThreads>,
+                           arguments);
+      }));
   arguments.in = out;
-  return Launch("forward_ntt", stream, ShapeOf(arguments), ForwardRowKernel<A>, arguments);
+  return LaunchEarly("forward_ntt", stream, shape, ForwardRowKernel<A>, arguments);
 }
 
 template <class A>
@@ -141,13 +156,15 @@ absl::Status NttLaunchers<A>::Inverse(const RingTables& ring, const LimbPrimes& 
                                       ConstPolyView in, PolyView out, Stream& stream) {
   if (!IsTwoPass(ring)) return AnyDegreeNtt<A>::Inverse(ring, limbs, in, out, stream);
   PassArguments arguments = {ring, limbs, in, out};
+  const LaunchShape shape = ShapeOf(arguments);
   CIPHERD_RETURN_IF_ERROR(
-      Launch("inverse_ntt", stream, ShapeOf(arguments), InverseRowKernel<A>, arguments));
+      LaunchEarly("inverse_ntt", stream, shape, InverseRowKernel<A>, arguments));
   arguments.in = out;
-  return WithUpper(ring.log_n - kRowLevels, [&](auto upper) {
-    return Launch("inverse_ntt", stream, ShapeOf(arguments),
-                  InverseColumnKernel<A, decltype(upper)::value>, arguments);
-  });
+  return WithTile(ring.log_n - kRowLevels, shape.threads,
+                  [&]<int kUpper, int kThreads>() -> absl::Status {
+                    return LaunchEarly("inverse_ntt", stream, shape,
+                                       InverseColumnKernel<A, kUpper, kThreads>, arguments);
+                  });
 }
 
 template struct NttLaunchers<math::IntegerArithmetic>;
