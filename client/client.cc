@@ -78,9 +78,11 @@ absl::StatusOr<std::vector<v1::ProgramSummary>> Client::ListPrograms(
 }
 
 absl::StatusOr<v1::GetProgramResponse> Client::GetProgramMessage(const std::string& name,
+                                                                 uint32_t version,
                                                                  const CallOptions& options) const {
   v1::GetProgramRequest request;
   request.set_name(name);
+  request.set_version(version);
   v1::GetProgramResponse response;
   CIPHERD_RETURN_IF_ERROR(StatusOfCall(
       stub_->GetProgram(MakeContext(options, kControlTimeout).get(), request, &response)));
@@ -88,13 +90,18 @@ absl::StatusOr<v1::GetProgramResponse> Client::GetProgramMessage(const std::stri
     return absl::InternalError(absl::StrCat("response.summary.name: expected '", name, "', got '",
                                             response.summary().name(), "'"));
   }
+  if (version != 0 && response.summary().version() != version) {
+    return absl::InternalError(absl::StrCat("response.summary.version: expected ", version,
+                                            ", got ", response.summary().version()));
+  }
   return response;
 }
 
-absl::StatusOr<ProgramPtr> Client::GetProgram(const std::string& name,
+absl::StatusOr<ProgramPtr> Client::GetProgram(const std::string& name, uint32_t version,
                                               const CallOptions& options) const {
-  CIPHERD_ASSIGN_OR_RETURN(const v1::GetProgramResponse response, GetProgramMessage(name, options));
-  return ProgramDescription::FromMessage(response, options_.security_policy);
+  CIPHERD_ASSIGN_OR_RETURN(const v1::GetProgramResponse response,
+                           GetProgramMessage(name, version, options));
+  return ProgramDescription::FromMessage(response, options_.security_policy, version);
 }
 
 absl::StatusOr<std::unique_ptr<KeyUpload>> Client::StartKeyUpload(

@@ -68,12 +68,17 @@ class Client {
   const v1::ServerInfo& server_info() const { return server_info_; }
   absl::StatusOr<v1::ServerInfo> GetServerInfo(const CallOptions& options = {}) const;
 
+  // Every version of every program.
   absl::StatusOr<std::vector<v1::ProgramSummary>> ListPrograms(
       const CallOptions& options = {}) const;
-  absl::StatusOr<ProgramPtr> GetProgram(const std::string& name,
+  // The newest version that is ready where none is named. Evaluations of what comes back go to
+  // exactly the version that was named, or else to the one that is the newest by then: a program
+  // whose versions differ in their inputs or keys is better named with one. NotFound.
+  absl::StatusOr<ProgramPtr> GetProgram(const std::string& name, uint32_t version = 0,
                                         const CallOptions& options = {}) const;
   // The same before it is checked, for storing.
   absl::StatusOr<v1::GetProgramResponse> GetProgramMessage(const std::string& name,
+                                                           uint32_t version = 0,
                                                            const CallOptions& options = {}) const;
 
   // Begins the upload of a key set (key_upload.h), which must not outlive the client.

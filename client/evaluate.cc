@@ -28,6 +28,7 @@ absl::StatusOr<std::shared_ptr<EvaluationCall>> Client::StartEvaluation(
   const ProgramDescription& program = *request.program;
   v1::EvaluationHeader header;
   header.set_program(program.name);
+  header.set_program_version(program.requested_version);
   // A program that reads no keys needs none to be named.
   if (!request.key_set_id.empty() || program.required_keys.size() > 0) {
     CIPHERD_ASSIGN_OR_RETURN(*header.mutable_key_set_id(),

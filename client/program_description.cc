@@ -75,10 +75,16 @@ absl::Status DecodeInputsAndOutputs(const v1::GetProgramResponse& message,
 }  // namespace
 
 absl::StatusOr<ProgramPtr> ProgramDescription::FromMessage(const v1::GetProgramResponse& message,
-                                                           ckks::SecurityPolicy policy) {
+                                                           ckks::SecurityPolicy policy,
+                                                           uint32_t requested_version) {
   auto program = std::make_shared<ProgramDescription>();
   program->name = message.summary().name();
   program->version = message.summary().version();
+  if (requested_version != 0 && requested_version != program->version) {
+    return absl::InvalidArgumentError(absl::StrCat("program.summary.version: expected ",
+                                                   requested_version, ", got ", program->version));
+  }
+  program->requested_version = requested_version;
   program->description = message.summary().description();
   CIPHERD_ASSIGN_OR_RETURN(ckks::ContextParameters parameters,
                            codec::DecodeContext(message.context(), policy, "program.context"));

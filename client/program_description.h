@@ -23,6 +23,9 @@ namespace cipherd::client {
 struct ProgramDescription {
   std::string name;
   uint32_t version = 0;
+  // What was asked for: `version`, and evaluations go to exactly that one; or 0, and they go to the
+  // newest that is ready.
+  uint32_t requested_version = 0;
   std::string description;
 
   std::shared_ptr<const ckks::Context> context;
@@ -41,7 +44,8 @@ struct ProgramDescription {
   // InvalidArgument naming the field; `policy` says whether a context below 128-bit security is
   // taken.
   static absl::StatusOr<std::shared_ptr<const ProgramDescription>> FromMessage(
-      const v1::GetProgramResponse& message, ckks::SecurityPolicy policy);
+      const v1::GetProgramResponse& message, ckks::SecurityPolicy policy,
+      uint32_t requested_version = 0);
 };
 
 using ProgramPtr = std::shared_ptr<const ProgramDescription>;

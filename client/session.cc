@@ -17,8 +17,9 @@ Session::Session(const Client& client, ProgramPtr program, secret::SecretKey sec
       cipher_(program_, secret_key_) {}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Client& client,
-                                                         const std::string& program_name) {
-  CIPHERD_ASSIGN_OR_RETURN(ProgramPtr program, client.GetProgram(program_name));
+                                                         const std::string& program_name,
+                                                         uint32_t program_version) {
+  CIPHERD_ASSIGN_OR_RETURN(ProgramPtr program, client.GetProgram(program_name, program_version));
   CIPHERD_ASSIGN_OR_RETURN(secret::Random random, secret::Random::FromOsEntropy());
   secret::SecretKey secret_key = secret::SecretKey::Generate(program->context, random);
   return Create(client, std::move(program), std::move(secret_key));

@@ -31,9 +31,10 @@ namespace cipherd::client {
 
 class Session {
  public:
-  // Asks for the program, checks its context and makes a secret key.
+  // Asks for the program (Client::GetProgram), checks its context and makes a secret key.
   static absl::StatusOr<std::unique_ptr<Session>> Create(const Client& client,
-                                                         const std::string& program_name);
+                                                         const std::string& program_name,
+                                                         uint32_t program_version = 0);
   // With a secret key of an earlier session: InvalidArgument where it belongs to another context.
   static absl::StatusOr<std::unique_ptr<Session>> Create(const Client& client, ProgramPtr program,
                                                          secret::SecretKey secret_key);

@@ -1,6 +1,8 @@
 #include "server/engine_collector.h"
 
+#include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,8 +71,47 @@ void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& fa
   families.push_back(in_flight.Take());
 }
 
+// Sums over the versions of one program: a row a name, whatever versions come and go.
+struct ProgramSums {
+  // By version; of one that replaces another of the same number, whether either serves.
+  std::map<int64_t, bool> ready;
+  size_t queued = 0;
+  int64_t capacity = 0;
+  size_t trees = 0;
+  size_t leased_trees = 0;
+  std::map<int, uint64_t> replays;
+  uint64_t eager_runs = 0;
+  // By worker.
+  std::map<std::string, engine::Worker::InstanceCounts> instances;
+};
+
+std::map<std::string, ProgramSums> SumPrograms(const engine::Engine& engine) {
+  std::map<std::string, ProgramSums> programs;
+  for (const auto& program : engine.programs()) {
+    ProgramSums& sums = programs[program->info().name];
+    // One on its way out has no row of its own: it will never be ready.
+    if (!program->is_retired()) sums.ready[program->info().version] |= program->is_ready();
+    sums.queued += engine.scheduler().queued_count(*program);
+    // The scheduler's bound: requests that an idle worker has not picked up yet count, too.
+    sums.capacity += program->settings().place_count(engine.options().workers);
+    sums.trees += program->trees().size();
+    sums.leased_trees += program->trees().leased_count();
+    for (const auto& [batch_size, count] : program->run_counts().replays()) {
+      sums.replays[batch_size] += count;
+    }
+    sums.eager_runs += program->run_counts().eager_runs();
+    for (const auto& worker : engine.workers()) {
+      const engine::Worker::InstanceCounts counts = worker->instance_counts(*program);
+      engine::Worker::InstanceCounts& of_worker = sums.instances[worker->name()];
+      of_worker.total += counts.total;
+      of_worker.leased += counts.leased;
+    }
+  }
+  return programs;
+}
+
 void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& families) {
-  FamilyBuilder ready = Gauge("cipherd_program_ready", "1 where the program serves");
+  FamilyBuilder ready = Gauge("cipherd_program_ready", "1 where the version of the program serves");
   FamilyBuilder queued = Gauge("cipherd_queue_requests", "Evaluations that wait for an instance");
   FamilyBuilder capacity = Gauge("cipherd_queue_capacity", "Bound of cipherd_queue_requests");
   FamilyBuilder instances = Gauge("cipherd_instances", "Captured instances, by worker and state");
@@ -80,30 +121,25 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
                                 "Batches that ran without their graph: 0, or graphs are not used");
   FamilyBuilder trees =
       Gauge("cipherd_pinned_trees", "Pinned trees of requests, by program and state");
-  for (const auto& program : engine.programs()) {
-    const std::string& name = program->info().name;
-    // A row a name, whatever versions come and go: the one that requests get.
-    if (const auto current = engine.FindProgram(name); !current.ok() || *current != program) {
-      continue;
+  for (const auto& [name, sums] : SumPrograms(engine)) {
+    for (const auto& [version, is_ready] : sums.ready) {
+      ready.Add({{"program", name}, {"version", std::to_string(version)}}, is_ready ? 1 : 0);
     }
-    ready.Add({{"program", name}}, program->is_ready() ? 1 : 0);
-    queued.Add({{"program", name}}, engine.scheduler().queued_count(*program));
-    // The scheduler's bound: requests that an idle worker has not picked up yet count, too.
-    capacity.Add({{"program", name}}, program->settings().place_count(engine.options().workers));
-    const size_t leased_trees = program->trees().leased_count();
-    trees.Add({{"program", name}, {"state", "leased"}}, leased_trees);
-    trees.Add({{"program", name}, {"state", "idle"}}, program->trees().size() - leased_trees);
-    for (const auto& [batch_size, count] : program->run_counts().replays()) {
+    queued.Add({{"program", name}}, static_cast<double>(sums.queued));
+    capacity.Add({{"program", name}}, static_cast<double>(sums.capacity));
+    trees.Add({{"program", name}, {"state", "leased"}}, static_cast<double>(sums.leased_trees));
+    trees.Add({{"program", name}, {"state", "idle"}},
+              static_cast<double>(sums.trees - sums.leased_trees));
+    for (const auto& [batch_size, count] : sums.replays) {
       replays.Add({{"program", name}, {"batch_size", std::to_string(batch_size)}},
                   static_cast<double>(count));
     }
-    eager.Add({{"program", name}}, static_cast<double>(program->run_counts().eager_runs()));
-    for (const auto& worker : engine.workers()) {
-      const engine::Worker::InstanceCounts counts = worker->instance_counts(*program);
-      instances.Add({{"program", name}, {"worker", worker->name()}, {"state", "leased"}},
-                    counts.leased);
-      instances.Add({{"program", name}, {"worker", worker->name()}, {"state", "idle"}},
-                    counts.total - counts.leased);
+    eager.Add({{"program", name}}, static_cast<double>(sums.eager_runs));
+    for (const auto& [worker, counts] : sums.instances) {
+      instances.Add({{"program", name}, {"worker", worker}, {"state", "leased"}},
+                    static_cast<double>(counts.leased));
+      instances.Add({{"program", name}, {"worker", worker}, {"state", "idle"}},
+                    static_cast<double>(counts.total - counts.leased));
     }
   }
   FamilyBuilder age =

@@ -10,9 +10,9 @@
 namespace cipherd::server {
 
 // Requests by program and outcome (one snapshot of the ledger, so that accepted = succeeded +
-// failed
-// + cancelled + rejected + in flight holds within a scrape); instances, queues, pinned trees, key
-// bytes, bytes of the memory pools, workers, device. Thread-safe; the engine outlives it.
+// failed + cancelled + rejected + in flight holds within a scrape); instances, queues, pinned
+// trees, key bytes, bytes of the memory pools, workers, device. What is by program is summed over
+// its versions; only readiness has a row a version. Thread-safe; the engine outlives it.
 class EngineCollector final : public prometheus::Collectable {
  public:
   explicit EngineCollector(const engine::Engine& engine) : engine_(engine) {}

@@ -12,7 +12,7 @@
 #include "proto/codec/error_detail.h"
 #include "proto/codec/tree_admission.h"
 #include "proto/codec/tree_encoder.h"
-#include "server/engine/failure_reason.h"
+#include "server/program_version.h"
 #include "spdlog/spdlog.h"
 
 namespace cipherd::server {
@@ -68,6 +68,7 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
   {
     absl::MutexLock lock(&mu_);
     request_ = engine.Open({.program = header.program(),
+                            .version = header.program_version(),
                             .tenant = caller.tenant,
                             .key_set_id = key_set_id.value_or(""),
                             .request_id = header.request_id().empty() || !request_id_status.ok()
@@ -79,13 +80,12 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
   CIPHERD_RETURN_IF_ERROR(request_id_status);
   CIPHERD_RETURN_IF_ERROR(key_set_id.status());
 
-  RegisteredProgramPtr program = environment_.programs.Find(header.program());
+  const auto find = [&] {
+    return FindProgramVersion(environment_.programs, engine, header.program(),
+                              header.program_version());
+  };
+  CIPHERD_ASSIGN_OR_RETURN(RegisteredProgramPtr program, find());
   while (true) {
-    if (program == nullptr) {
-      CIPHERD_RETURN_IF_ERROR(engine.FindProgram(header.program()).status());
-      return engine::WithReason(absl::UnavailableError("the program is being loaded or unloaded"),
-                                engine::FailureReason::kUnavailable);
-    }
     CIPHERD_ASSIGN_OR_RETURN(
         codec::AdmittedTree admitted,
         codec::AdmitTree(header.inputs(),
@@ -100,10 +100,11 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
                                codec::PayloadReader::Into(std::move(admitted), request_->inputs()));
       return absl::OkStatus();
     }
+    if (!absl::IsUnavailable(granted)) return granted;
     // Where it has been replaced meanwhile, its successor takes the request.
-    RegisteredProgramPtr newest = environment_.programs.Find(header.program());
-    if (!absl::IsUnavailable(granted) || newest == program) return granted;
-    program = std::move(newest);
+    CIPHERD_ASSIGN_OR_RETURN(RegisteredProgramPtr successor, find());
+    if (successor == program) return granted;
+    program = std::move(successor);
   }
 }
 

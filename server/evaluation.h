@@ -8,9 +8,9 @@
 //   ... evaluation.result().TakeInto(...) ...
 //   evaluation.End(absl::OkStatus());
 //
-// Order of checks: program, then all that the codec checks of the announced inputs, then the key
-// set, and only then memory. After an error of any call, End with it. Threading: one thread at a
-// time, but for Cancel.
+// Order of checks: program and version, then all that the codec checks of the announced inputs,
+// then the key set, and only then memory. After an error of any call, End with it. Threading: one
+// thread at a time, but for Cancel.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,8 @@ class Evaluation {
   Evaluation(const Evaluation&) = delete;
   Evaluation& operator=(const Evaluation&) = delete;
 
-  // `actual_payload_bytes` is given where the payload is there already.
+  // The inputs must be of the version that will serve the request. `actual_payload_bytes` is given
+  // where the payload is there already.
   absl::Status Begin(const v1::EvaluationHeader& header, const Caller& caller,
                      std::optional<uint64_t> actual_payload_bytes);
   bool has_begun() const { return reader_.has_value(); }

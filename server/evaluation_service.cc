@@ -7,9 +7,9 @@
 #include "proto/codec/context_codec.h"
 #include "proto/codec/wire_limits.h"
 #include "server/caller.h"
-#include "server/engine/failure_reason.h"
 #include "server/evaluate_reactor.h"
 #include "server/evaluate_stream_reactor.h"
+#include "server/program_version.h"
 #include "server/put_keys_reactor.h"
 #include "server/rpc_scope.h"
 #include "server/version.h"
@@ -50,11 +50,6 @@ grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerC
       });
 }
 
-bool EvaluationService::IsReady(std::string_view program) const {
-  const auto served = environment_.engine.FindProgram(program);
-  return served.ok() && (*served)->is_ready();
-}
-
 grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context,
                                                           const Bytes* request, Bytes* response) {
   return Answer<v1::ListProgramsRequest, v1::ListProgramsResponse>(
@@ -63,7 +58,7 @@ grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerCo
         for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
           v1::ProgramSummary* summary = list.add_programs();
           *summary = program->description.summary();
-          summary->set_ready(IsReady(summary->name()));
+          summary->set_ready(environment_.engine.IsReady(*program->program));
         }
         return absl::OkStatus();
       });
@@ -74,15 +69,11 @@ grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerCont
   return Answer<v1::GetProgramRequest, v1::GetProgramResponse>(
       context, "GetProgram", *request, *response,
       [this](const v1::GetProgramRequest& which, v1::GetProgramResponse& answer) -> absl::Status {
-        const RegisteredProgramPtr program = environment_.programs.Find(which.name());
-        if (program == nullptr) {
-          CIPHERD_RETURN_IF_ERROR(environment_.engine.FindProgram(which.name()).status());
-          return engine::WithReason(
-              absl::UnavailableError("the program is being loaded or unloaded"),
-              engine::FailureReason::kUnavailable);
-        }
+        CIPHERD_ASSIGN_OR_RETURN(const RegisteredProgramPtr program,
+                                 FindProgramVersion(environment_.programs, environment_.engine,
+                                                    which.name(), which.version()));
         answer = program->description;
-        answer.mutable_summary()->set_ready(IsReady(which.name()));
+        answer.mutable_summary()->set_ready(environment_.engine.IsReady(*program->program));
         return absl::OkStatus();
       });
 }

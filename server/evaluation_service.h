@@ -49,8 +49,6 @@ class EvaluationService final : public internal::RawEvaluationService {
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, std::string_view method,
                                    const Bytes& request, Bytes& response, const Work& work) const;
 
-  bool IsReady(std::string_view program) const;
-
   const ServiceEnvironment environment_;
 };
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/program_codec.h"
@@ -48,19 +47,15 @@ absl::StatusOr<v1::GetProgramResponse> Describe(const engine::InterpretedProgram
 
 constexpr const char* kServingFile = "serving.textproto";
 
-// Changes whenever one of the files of `directory` does, as far as their sizes and times tell.
-std::string FingerprintOf(const std::filesystem::path& directory) {
-  std::vector<std::string> files;
-  std::error_code error;
-  std::filesystem::directory_iterator entries(directory, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    std::error_code gone;
-    const auto time = entries->last_write_time(gone).time_since_epoch().count();
-    const auto bytes = entries->is_regular_file(gone) ? entries->file_size(gone) : 0;
-    files.push_back(absl::StrCat(entries->path().filename().string(), " ", bytes, " ", time));
-  }
-  std::sort(files.begin(), files.end());
-  return absl::StrJoin(files, "\n");
+std::pair<std::string, int64_t> KeyOf(const RegisteredProgram& program) {
+  return {program.info().name, program.info().version};
+}
+
+absl::Status SameVersion(const programs::ProgramPlace& place, const programs::ProgramPlace& other,
+                         const engine::ProgramInfo& info) {
+  return absl::InvalidArgumentError(absl::StrCat(place.path(), ": version ", info.version,
+                                                 " of program '", info.name, "' is in ",
+                                                 other.path(), " already"));
 }
 
 engine::ServingSettings Merge(const programs::ServingSpec& spec, engine::ServingSettings settings) {
@@ -104,40 +99,58 @@ absl::StatusOr<std::unique_ptr<ProgramRegistry>> ProgramRegistry::Load(
 }
 
 absl::StatusOr<ProgramRegistry::Changes> ProgramRegistry::Rescan() const {
-  CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::string> names, catalog_.List());
+  CIPHERD_ASSIGN_OR_RETURN(const std::vector<programs::ProgramPlace> places, catalog_.List());
   Changes changes;
-  for (const std::string& name : names) {
-    // Taken before the files are read: what changes meanwhile is seen the next time.
-    std::string fingerprint = FingerprintOf(std::filesystem::path(catalog_.directory()) / name);
-    const RegisteredProgramPtr known = Find(name);
-    if (known != nullptr && known->fingerprint == fingerprint) continue;
-    changes.changed.push_back({name, Read(name, std::move(fingerprint))});
-  }
+  std::map<programs::ProgramPlace, RegisteredProgramPtr> known;
   for (const RegisteredProgramPtr& program : programs()) {
-    const std::string& name = program->program->info().name;
-    if (!std::binary_search(names.begin(), names.end(), name)) changes.gone.push_back(name);
+    known[program->place] = program;
+    if (!std::binary_search(places.begin(), places.end(), program->place)) {
+      changes.gone.push_back(program);
+    }
+  }
+  // Where each version is, of those that stay as they are and those that can be used.
+  std::map<std::pair<std::string, int64_t>, programs::ProgramPlace> place_of;
+  std::vector<std::pair<programs::ProgramPlace, std::string>> changed;
+  for (const programs::ProgramPlace& place : places) {
+    // Taken before the files are read: what changes meanwhile is seen the next time.
+    std::string fingerprint = catalog_.FingerprintOf(place);
+    const auto it = known.find(place);
+    if (it == known.end() || it->second->fingerprint != fingerprint) {
+      changed.emplace_back(place, std::move(fingerprint));
+    } else {
+      place_of[KeyOf(*it->second)] = place;
+    }
+  }
+  for (auto& [place, fingerprint] : changed) {
+    absl::StatusOr<RegisteredProgramPtr> program = Read(place, std::move(fingerprint));
+    if (program.ok()) {
+      const auto [it, is_only] = place_of.emplace(KeyOf(**program), place);
+      if (!is_only) program = SameVersion(place, it->second, (*program)->info());
+    }
+    changes.changed.push_back({place, std::move(program)});
   }
   return changes;
 }
 
-absl::StatusOr<RegisteredProgramPtr> ProgramRegistry::Read(const std::string& name,
+absl::StatusOr<RegisteredProgramPtr> ProgramRegistry::Read(const programs::ProgramPlace& place,
                                                            std::string fingerprint) const {
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const programs::CheckedProgram> checked,
-                           catalog_.Load(name));
+                           catalog_.Load(place));
   auto entry = std::make_shared<RegisteredProgram>();
+  entry->place = place;
   entry->fingerprint = std::move(fingerprint);
   CIPHERD_ASSIGN_OR_RETURN(const std::optional<std::string> serving_text,
-                           catalog_.ReadFileOf(name, kServingFile));
+                           catalog_.ReadFileOf(place, kServingFile));
   programs::ServingSpec serving;
   if (serving_text.has_value()) {
     const std::string path =
-        (std::filesystem::path(catalog_.directory()) / name / kServingFile).string();
+        (std::filesystem::path(catalog_.directory()) / place.path() / kServingFile).string();
     CIPHERD_ASSIGN_OR_RETURN(serving, codec::ParseServingText(*serving_text, path));
   }
   entry->serving = Merge(serving, default_serving_);
   if (const absl::Status status = entry->serving.Validate(); !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(name, "/", kServingFile, ": ", std::string(status.message())));
+    return absl::Status(status.code(), absl::StrCat(place.path(), "/", kServingFile, ": ",
+                                                    std::string(status.message())));
   }
   CIPHERD_ASSIGN_OR_RETURN(entry->context, ContextOf(*checked));
   CIPHERD_ASSIGN_OR_RETURN(entry->program, engine::InterpretedProgram::Create(std::move(checked)));
@@ -153,16 +166,21 @@ absl::StatusOr<codec::KnownContextPtr> ProgramRegistry::ContextOf(
   return codec::KnownContext::Create(checked.context->parameters(), policy_);
 }
 
-RegisteredProgramPtr ProgramRegistry::Find(std::string_view name) const {
+std::vector<RegisteredProgramPtr> ProgramRegistry::Versions(std::string_view name) const {
   absl::MutexLock lock(&mu_);
-  const auto it = programs_.find(name);
-  return it == programs_.end() ? nullptr : it->second;
+  std::vector<RegisteredProgramPtr> versions;
+  for (auto it = programs_.lower_bound({std::string(name), 0});
+       it != programs_.end() && it->first.first == name; ++it) {
+    versions.push_back(it->second);
+  }
+  std::reverse(versions.begin(), versions.end());
+  return versions;
 }
 
 std::vector<RegisteredProgramPtr> ProgramRegistry::programs() const {
   absl::MutexLock lock(&mu_);
   std::vector<RegisteredProgramPtr> programs;
-  for (const auto& [name, program] : programs_) programs.push_back(program);
+  for (const auto& [key, program] : programs_) programs.push_back(program);
   return programs;
 }
 
@@ -179,14 +197,28 @@ std::vector<codec::KnownContextPtr> ProgramRegistry::contexts() const {
   return contexts;
 }
 
-void ProgramRegistry::Set(RegisteredProgramPtr program) {
-  absl::MutexLock lock(&mu_);
-  programs_[program->program->info().name] = std::move(program);
+std::vector<RegisteredProgramPtr> ProgramRegistry::ReplacedBy(
+    const RegisteredProgram& program) const {
+  std::vector<RegisteredProgramPtr> replaced = programs();
+  std::erase_if(replaced, [&](const RegisteredProgramPtr& other) {
+    return other->place != program.place && KeyOf(*other) != KeyOf(program);
+  });
+  return replaced;
 }
 
-void ProgramRegistry::Remove(std::string_view name) {
+void ProgramRegistry::Set(RegisteredProgramPtr program) {
   absl::MutexLock lock(&mu_);
-  if (const auto it = programs_.find(name); it != programs_.end()) programs_.erase(it);
+  std::erase_if(programs_,
+                [&](const auto& entry) { return entry.second->place == program->place; });
+  programs_[KeyOf(*program)] = std::move(program);
+}
+
+bool ProgramRegistry::Remove(const RegisteredProgramPtr& program) {
+  absl::MutexLock lock(&mu_);
+  const auto it = programs_.find(KeyOf(*program));
+  if (it == programs_.end() || it->second != program) return false;
+  programs_.erase(it);
+  return true;
 }
 
 }  // namespace cipherd::server

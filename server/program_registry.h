@@ -1,20 +1,25 @@
-// The programs that this daemon serves, with what the wire needs of them worked out once, and what
-// their directory holds by now.
+// The versions of programs that this daemon serves, with what the wire needs of them worked out
+// once, and what their directory holds by now.
 //
 //   CIPHERD_ASSIGN_OR_RETURN(const auto registry,
 //                            ProgramRegistry::Load(directory, security_policy, default_serving));
-//   if (const RegisteredProgramPtr program = registry->Find("fashion_mlp")) ...
+//   for (const RegisteredProgramPtr& version : registry->Versions("fashion_mlp")) ...
 //
 //   CIPHERD_ASSIGN_OR_RETURN(const ProgramRegistry::Changes changes, registry->Rescan());
 //   registry->Set(*changes.changed[0].program);            // once the engine serves it
 //
+// A version is known by where it was read from (programs::ProgramPlace): what is there now takes
+// its place, under whatever number. No two have one name and number.
+//
 // An entry is immutable and stays with whoever holds it. Thread-safe; one thread at a time rescans.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -35,8 +40,11 @@ struct RegisteredProgram {
   codec::KnownContextPtr context;
   // Complete but for summary.ready.
   v1::GetProgramResponse description;
-  // Of the files that it was read from.
+  // What it was read from, and how that looked.
+  programs::ProgramPlace place;
   std::string fingerprint;
+
+  const engine::ProgramInfo& info() const { return program->info(); }
 };
 using RegisteredProgramPtr = std::shared_ptr<const RegisteredProgram>;
 
@@ -49,35 +57,42 @@ class ProgramRegistry {
       const std::string& directory, ckks::SecurityPolicy policy,
       const engine::ServingSettings& default_serving);
 
-  // Null for an unknown name.
-  RegisteredProgramPtr Find(std::string_view name) const ABSL_LOCKS_EXCLUDED(mu_);
-  // By name.
+  // The newest first; none for an unknown name.
+  std::vector<RegisteredProgramPtr> Versions(std::string_view name) const ABSL_LOCKS_EXCLUDED(mu_);
+  // By name, then version.
   std::vector<RegisteredProgramPtr> programs() const ABSL_LOCKS_EXCLUDED(mu_);
   // Those that key sets may belong to: each context of a program once.
   std::vector<codec::KnownContextPtr> contexts() const ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Changes {
     struct Entry {
-      std::string name;
+      programs::ProgramPlace place;
       // Or why it cannot be used.
       absl::StatusOr<RegisteredProgramPtr> program;
     };
-    // New programs, and those whose files have changed.
+    // New versions, and those whose files have changed.
     std::vector<Entry> changed;
-    std::vector<std::string> gone;
+    // Their places hold no program any more.
+    std::vector<RegisteredProgramPtr> gone;
   };
-  // Compares the directory with what is here, which stays as it is.
+  // Compares the directory with what is here, which stays as it is. Where two places hold one
+  // version, that which was here first is used, and the other is InvalidArgument naming both.
   absl::StatusOr<Changes> Rescan() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Puts `program` in the place of its name.
+  // Those that `program` takes the place of: read from where it was, or of its name and version.
+  std::vector<RegisteredProgramPtr> ReplacedBy(const RegisteredProgram& program) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Puts `program` in the place of those.
   void Set(RegisteredProgramPtr program) ABSL_LOCKS_EXCLUDED(mu_);
-  void Remove(std::string_view name) ABSL_LOCKS_EXCLUDED(mu_);
+  // False where it is not here (any more).
+  bool Remove(const RegisteredProgramPtr& program) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   ProgramRegistry(const std::string& directory, ckks::SecurityPolicy policy,
                   const engine::ServingSettings& default_serving);
 
-  absl::StatusOr<RegisteredProgramPtr> Read(const std::string& name, std::string fingerprint) const;
+  absl::StatusOr<RegisteredProgramPtr> Read(const programs::ProgramPlace& place,
+                                            std::string fingerprint) const;
   absl::StatusOr<codec::KnownContextPtr> ContextOf(const programs::CheckedProgram& checked) const;
 
   const ckks::SecurityPolicy policy_;
@@ -85,7 +100,8 @@ class ProgramRegistry {
   const programs::ProgramCatalog catalog_;
 
   mutable absl::Mutex mu_;
-  std::map<std::string, RegisteredProgramPtr, std::less<>> programs_ ABSL_GUARDED_BY(mu_);
+  // By name, then version.
+  std::map<std::pair<std::string, int64_t>, RegisteredProgramPtr> programs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cipherd::server

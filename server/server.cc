@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -27,6 +29,13 @@ void ReturnFreeMemory() {
   const absl::Time start = absl::Now();
   base::ReturnFreeMemory();
   spdlog::debug("free heap returned in {:.1f} ms", absl::ToDoubleMilliseconds(absl::Now() - start));
+}
+
+void NoteFailure(const programs::ProgramPlace& place, const absl::Status& status,
+                 absl::Status& first_failure) {
+  if (status.ok()) return;
+  spdlog::error("reload of program '{}': {}", place.path(), std::string(status.ToString()));
+  first_failure.Update(status);
 }
 
 }  // namespace
@@ -54,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server(options, std::move(programs), std::move(engine)));
   for (const RegisteredProgramPtr& program : server->programs_->programs()) {
     CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program->program, program->serving));
-    server->health_.SetServing(program->program->info().name, false);
+    server->health_.SetServing(program->info().name, false);
   }
   CIPHERD_RETURN_IF_ERROR(server->Listen());
   return server;
@@ -118,7 +127,7 @@ absl::Status Server::LoadPrograms() {
   std::atomic<size_t> next = 0;
   const auto load_some = [&] {
     for (size_t i = next++; i < programs.size(); i = next++) {
-      results[i] = engine_->LoadProgram(programs[i]->program->info().name);
+      results[i] = engine_->LoadProgram(programs[i]->info().name, programs[i]->info().version);
     }
   };
   std::vector<std::thread> loaders;
@@ -132,31 +141,53 @@ absl::Status Server::LoadPrograms() {
 }
 
 absl::Status Server::ReloadPrograms() {
+  // What requests held on to the last time may have come free.
+  for (const auto& served : engine_->programs()) {
+    if (!served->is_retired()) continue;
+    engine_->UnloadProgram(served->program(), absl::ZeroDuration()).IgnoreError();
+  }
   CIPHERD_ASSIGN_OR_RETURN(const ProgramRegistry::Changes changes, programs_->Rescan());
   absl::Status first_failure;
-  const auto note = [&](const std::string& name, const absl::Status& status) {
-    if (status.ok()) return;
-    spdlog::error("reload of program '{}': {}", name, std::string(status.ToString()));
-    first_failure.Update(status);
-  };
+  std::set<std::string> incomplete;
   for (const ProgramRegistry::Changes::Entry& change : changes.changed) {
-    if (!change.program.ok()) {
-      note(change.name, change.program.status());
+    if (!change.program.ok()) NoteFailure(change.place, change.program.status(), first_failure);
+    if (!change.program.ok() || !ReplaceProgram(*change.program, first_failure)) {
+      incomplete.insert(change.place.name);
+    }
+  }
+  for (const RegisteredProgramPtr& program : changes.gone) {
+    const programs::ProgramPlace& place = program->place;
+    if (incomplete.contains(place.name)) {
+      spdlog::warn("program '{}' is gone and serves on until the rest of '{}' can be loaded",
+                   place.path(), place.name);
       continue;
     }
-    const RegisteredProgramPtr& program = *change.program;
-    note(change.name, engine_->ReplaceProgram(program->program, program->serving,
-                                              options_.shutdown.drain_timeout,
-                                              [&] { programs_->Set(program); }));
-  }
-  for (const std::string& name : changes.gone) {
-    programs_->Remove(name);
-    note(name, engine_->UnloadProgram(name, /*version=*/0, options_.shutdown.drain_timeout));
+    // Not where one of the changed has taken its number.
+    if (!programs_->Remove(program)) continue;
+    NoteFailure(place, engine_->UnloadProgram(*program->program, options_.shutdown.drain_timeout),
+                first_failure);
   }
   UpdateDaemonHealth();
   spdlog::info("programs looked at again: {} changed, {} gone", changes.changed.size(),
                changes.gone.size());
   return first_failure;
+}
+
+bool Server::ReplaceProgram(const RegisteredProgramPtr& program, absl::Status& status) {
+  std::vector<std::shared_ptr<const engine::Program>> replaced;
+  for (const RegisteredProgramPtr& other : programs_->ReplacedBy(*program)) {
+    replaced.push_back(other->program);
+  }
+  bool serves = false;
+  const auto on_ready = [&] {
+    programs_->Set(program);
+    serves = true;
+  };
+  NoteFailure(program->place,
+              engine_->ReplaceVersions(program->program, program->serving, replaced,
+                                       options_.shutdown.drain_timeout, on_ready),
+              status);
+  return serves;
 }
 
 void Server::OnReadiness(std::string_view program, bool ready) {
@@ -167,7 +198,7 @@ void Server::OnReadiness(std::string_view program, bool ready) {
 void Server::UpdateDaemonHealth() {
   const std::vector<RegisteredProgramPtr> programs = programs_->programs();
   const auto is_ready = [this](const RegisteredProgramPtr& program) {
-    const auto served = engine_->FindProgram(program->program->info().name);
+    const auto served = engine_->FindProgram(program->info().name);
     return served.ok() && (*served)->is_ready();
   };
   health_.SetServing("", std::all_of(programs.begin(), programs.end(), is_ready));

@@ -37,13 +37,14 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Captures and verifies every program; each is SERVING from then on, and the daemon once all are.
-  // Blocks. The first failure ends it.
+  // Captures and verifies every version of every program. A program is SERVING while any version of
+  // it is ready, and the daemon while all programs are. Blocks. The first failure ends it.
   absl::Status LoadPrograms();
 
-  // Looks at the programs' directory again: new programs are loaded, changed ones replaced without
-  // dropping a request, missing ones unloaded. What cannot be loaded leaves the version that
-  // serves; the first such error is returned after everything else was done. Blocks.
+  // Looks at the programs' directory again: new versions are loaded beside those that serve,
+  // changed ones replaced without dropping a request, missing ones unloaded. What cannot be loaded
+  // leaves the version that serves, and those of its program that are missing, until a later look;
+  // the first such error is returned after everything else was done. Blocks.
   absl::Status ReloadPrograms();
 
   // NOT_SERVING first; after the lame-duck time new requests are refused; admitted ones complete
@@ -64,6 +65,9 @@ class Server {
          std::unique_ptr<engine::Engine> engine);
 
   absl::Status Listen();
+  // Loads `program` in the place of those that it replaces; true once it serves. What goes wrong is
+  // logged and goes into `status`.
+  bool ReplaceProgram(const RegisteredProgramPtr& program, absl::Status& status);
   void OnReadiness(std::string_view program, bool ready);
   // The daemon serves where each of its programs does.
   void UpdateDaemonHealth();

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 struct Flags {
   ConnectionFlags connection;
   std::string program;
+  uint32_t program_version = 0;
   std::string keys;
 };
 
@@ -47,9 +49,10 @@ absl::Status MakeKeys(const Flags& flags) {
   CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   CIPHERD_ASSIGN_OR_RETURN(const v1::GetProgramResponse message,
-                           client->GetProgramMessage(flags.program));
-  CIPHERD_ASSIGN_OR_RETURN(const ProgramPtr program,
-                           ProgramDescription::FromMessage(message, options.security_policy));
+                           client->GetProgramMessage(flags.program, flags.program_version));
+  CIPHERD_ASSIGN_OR_RETURN(
+      const ProgramPtr program,
+      ProgramDescription::FromMessage(message, options.security_policy, flags.program_version));
 
   const KeyDirectory keys(flags.keys);
   CIPHERD_RETURN_IF_ERROR(keys.Create());
@@ -57,7 +60,7 @@ absl::Status MakeKeys(const Flags& flags) {
   const secret::SecretKey secret_key = secret::SecretKey::Generate(program->context, random);
   // First: where there is a secret key already, nothing beside it may change.
   CIPHERD_RETURN_IF_ERROR(WriteSecretKeyFile(keys.secret_key_path(), secret_key));
-  CIPHERD_RETURN_IF_ERROR(WriteProgramFile(keys.program_path(), message));
+  CIPHERD_RETURN_IF_ERROR(WriteProgramFile(keys.program_path(), message, flags.program_version));
   return WriteEvaluationKeys(keys.evaluation_keys_path(), *program, secret_key, random);
 }
 
@@ -70,6 +73,8 @@ void AddKeygenCommand(CLI::App& app, absl::Status& status) {
                                          "program reads; sends nothing of them");
   flags->connection.AddTo(*command);
   command->add_option("--program", flags->program, "Program of the daemon")->required();
+  command->add_option("--program-version", flags->program_version,
+                      "Evaluate exactly this version (default: the newest that is ready)");
   command
       ->add_option("--keys", flags->keys,
                    "Directory to make; a secret key in it is never overwritten")

@@ -31,6 +31,7 @@ namespace {
 struct Flags {
   ConnectionFlags connection;
   std::vector<std::string> programs;
+  std::vector<std::string> versions;
   std::vector<std::string> inputs;
   std::vector<std::string> expected;
   double tolerance = 1e-3;
@@ -104,6 +105,23 @@ absl::StatusOr<ProgramShare> ParseProgram(const std::string& text, double tolera
   return share;
 }
 
+// Reads "program:version" into that program.
+absl::Status SetVersion(const std::string& text, std::vector<ProgramShare>& shares) {
+  const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  uint32_t version = 0;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &version)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--program-version: expected PROGRAM:VERSION, got '", text, "'"));
+  }
+  for (ProgramShare& share : shares) {
+    if (share.name != parts[0]) continue;
+    share.version = version;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--program-version: no --program '", parts[0], "'"));
+}
+
 // Reads "program:name=file" into the vectors of that program.
 absl::Status AddVectors(const std::string& flag, const std::string& text,
                         NamedVectors ProgramShare::*vectors, std::vector<ProgramShare>& shares) {
@@ -146,6 +164,9 @@ absl::StatusOr<std::unique_ptr<Workload>> PrepareWorkload(const Flags& flags) {
   for (const std::string& text : flags.programs) {
     CIPHERD_ASSIGN_OR_RETURN(ProgramShare share, ParseProgram(text, flags.tolerance));
     options.programs.push_back(std::move(share));
+  }
+  for (const std::string& text : flags.versions) {
+    CIPHERD_RETURN_IF_ERROR(SetVersion(text, options.programs));
   }
   for (const std::string& text : flags.inputs) {
     CIPHERD_RETURN_IF_ERROR(AddVectors("input", text, &ProgramShare::inputs, options.programs));
@@ -205,6 +226,8 @@ absl::Status Load(const Flags& flags) {
 void AddWorkloadFlags(CLI::App& command, Flags& flags) {
   command.add_option("--program", flags.programs, "NAME or NAME:WEIGHT; several make a mix")
       ->required();
+  command.add_option("--program-version", flags.versions,
+                     "PROGRAM:VERSION (default: the newest that is ready)");
   command.add_option("--tenants", flags.tenants, "Connections with key sets of their own")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@ namespace {
 struct Flags {
   ConnectionFlags connection;
   std::string name;
+  uint32_t version = 0;
 };
 
 std::string FormatBytes(uint64_t bytes) {
@@ -68,7 +70,8 @@ absl::Status PrintPrograms(const Flags& flags) {
                              client->ListPrograms());
     std::cout << FormatPrograms(programs);
   } else {
-    CIPHERD_ASSIGN_OR_RETURN(const ProgramPtr program, client->GetProgram(flags.name));
+    CIPHERD_ASSIGN_OR_RETURN(const ProgramPtr program,
+                             client->GetProgram(flags.name, flags.version));
     std::cout << FormatProgram(*program);
   }
   return absl::OkStatus();
@@ -78,9 +81,14 @@ absl::Status PrintPrograms(const Flags& flags) {
 
 void AddProgramsCommand(CLI::App& app, absl::Status& status) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("programs", "List the daemon's programs, or describe one");
+  CLI::App* command = app.add_subcommand(
+      "programs", "List the daemon's programs and their versions, or describe one");
   flags->connection.AddTo(*command);
-  command->add_option("name", flags->name, "Program to describe");
+  CLI::Option* name = command->add_option("name", flags->name, "Program to describe");
+  command
+      ->add_option("--program-version", flags->version,
+                   "Version to describe (default: the newest that is ready)")
+      ->needs(name);
   command->callback([flags, &status] { status = PrintPrograms(*flags); });
 }
 

@@ -8,8 +8,10 @@
 
 namespace cipherd::client {
 
-absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program) {
+absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program,
+                              uint32_t requested_version) {
   files::FileHeader header;
+  header.set_program_version(requested_version);
   *header.mutable_program() = program;
   CIPHERD_ASSIGN_OR_RETURN(FileWriter file, FileWriter::Create(path, 0644, header));
   return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
@@ -18,7 +20,8 @@ absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramRespo
 absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy) {
   CIPHERD_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path, files::FileHeader::kProgram));
   CIPHERD_RETURN_IF_ERROR(file.Finish());
-  return ProgramDescription::FromMessage(file.header().program(), policy);
+  return ProgramDescription::FromMessage(file.header().program(), policy,
+                                         file.header().program_version());
 }
 
 }  // namespace cipherd::client

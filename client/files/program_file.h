@@ -1,6 +1,7 @@
 // What the daemon said of a program, on disk: encrypting and decrypting then need no connection.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,7 +11,9 @@
 
 namespace cipherd::client {
 
-absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program);
+// `requested_version` is that of the description (program_description.h).
+absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program,
+                              uint32_t requested_version = 0);
 
 // Errors of ProgramDescription::FromMessage too.
 absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy);

@@ -96,7 +96,8 @@ absl::Status Workload::AddItems(const WorkloadOptions& options, int tenant, int 
                                 std::mt19937_64& random) {
   const Client& client = *clients_[tenant];
   const ProgramShare& share = options.programs[program];
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Session> created, Session::Create(client, share.name));
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Session> created,
+                           Session::Create(client, share.name, share.version));
   Session* const session = sessions_.emplace_back(std::move(created)).get();
   if (session->program().required_keys.size() > 0) {
     CIPHERD_RETURN_IF_ERROR(session->UploadKeys());

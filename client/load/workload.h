@@ -33,6 +33,8 @@ namespace cipherd::client {
 
 struct ProgramShare {
   std::string name;
+  // 0: the newest that is ready.
+  uint32_t version = 0;
   // Share of the requests, over the sum of all weights.
   double weight = 1;
   // Inputs that are missing are made at random, in [-1, 1].

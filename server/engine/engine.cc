@@ -25,6 +25,11 @@ std::string Shown(std::string_view name) {
   return absl::CEscape(absl::string_view(name.data(), name.size()));
 }
 
+// " version 3", or nothing where none is named.
+std::string ShownVersion(int64_t version) {
+  return version == 0 ? "" : absl::StrCat(" version ", version);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::Device> device,
@@ -175,9 +180,27 @@ absl::StatusOr<std::unique_ptr<ProgramPool>> Engine::BuildPool(const ServedProgr
 absl::Status Engine::ReplaceProgram(std::shared_ptr<const Program> program,
                                     const ServingSettings& settings, absl::Duration timeout,
                                     const std::function<void()>& on_ready) {
-  const std::string name = program->info().name;
   std::vector<ServedPtr> old = programs();
-  std::erase_if(old, [&](const ServedPtr& served) { return served->info().name != name; });
+  std::erase_if(
+      old, [&](const ServedPtr& served) { return served->info().name != program->info().name; });
+  return Replace(std::move(program), settings, old, timeout, on_ready);
+}
+
+absl::Status Engine::ReplaceVersions(std::shared_ptr<const Program> program,
+                                     const ServingSettings& settings,
+                                     std::span<const std::shared_ptr<const Program>> replaced,
+                                     absl::Duration timeout,
+                                     const std::function<void()>& on_ready) {
+  std::vector<ServedPtr> old;
+  for (const std::shared_ptr<const Program>& other : replaced) {
+    if (ServedPtr served = Find(*other); served != nullptr) old.push_back(std::move(served));
+  }
+  return Replace(std::move(program), settings, old, timeout, on_ready);
+}
+
+absl::Status Engine::Replace(std::shared_ptr<const Program> program,
+                             const ServingSettings& settings, const std::vector<ServedPtr>& old,
+                             absl::Duration timeout, const std::function<void()>& on_ready) {
   CIPHERD_ASSIGN_OR_RETURN(const ServedPtr served, Add(std::move(program), settings));
   if (const absl::Status loaded = Load(*served, on_ready); !loaded.ok()) {
     Unload(served, absl::ZeroDuration()).IgnoreError();
@@ -196,6 +219,13 @@ absl::Status Engine::ReplaceProgram(std::shared_ptr<const Program> program,
 absl::Status Engine::UnloadProgram(std::string_view name, int64_t version, absl::Duration timeout) {
   CIPHERD_ASSIGN_OR_RETURN(const ServedPtr served, FindProgram(name, version));
   return Unload(served, timeout);
+}
+
+absl::Status Engine::UnloadProgram(const Program& program, absl::Duration timeout) {
+  const ServedPtr served = Find(program);
+  if (served != nullptr) return Unload(served, timeout);
+  return absl::NotFoundError(absl::StrCat("program '", program.info().name, "' version ",
+                                          program.info().version, " is not loaded"));
 }
 
 absl::Status Engine::Unload(const ServedPtr& served, absl::Duration timeout) {
@@ -234,6 +264,16 @@ Engine::ServedPtr Engine::Find(std::string_view name,
   return best;
 }
 
+Engine::ServedPtr Engine::Find(const Program& program) const {
+  return Find(program.info().name,
+              [&](const ServedProgram& served) { return &served.program() == &program; });
+}
+
+bool Engine::IsReady(const Program& program) const {
+  const ServedPtr served = Find(program);
+  return served != nullptr && served->is_ready();
+}
+
 absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_view name,
                                                                    int64_t version) const {
   const auto fits = [&](const ServedProgram& served) {
@@ -242,8 +282,8 @@ absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_v
   ServedPtr served = Find(name, [&](const ServedProgram& s) { return fits(s) && s.is_ready(); });
   if (served == nullptr) served = Find(name, fits);
   if (served != nullptr) return served;
-  const std::string what = version == 0 ? "" : absl::StrCat(" version ", version);
-  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", Shown(name), "'", what)),
+  return WithReason(absl::NotFoundError(
+                        absl::StrCat("unknown program '", Shown(name), "'", ShownVersion(version))),
                     FailureReason::kUnknownProgram);
 }
 
@@ -254,7 +294,10 @@ std::vector<std::shared_ptr<ServedProgram>> Engine::programs() const {
 
 RequestPtr Engine::Open(RequestHead head) {
   std::string label = head.program;
-  if (const auto served = FindProgram(head.program); served.ok()) {
+  absl::StatusOr<ServedPtr> served = FindProgram(head.program, head.version);
+  // A version that is not here counts under its program all the same.
+  if (!served.ok() && head.version != 0) served = FindProgram(head.program);
+  if (served.ok()) {
     const ServingSettings& settings = (*served)->settings();
     const absl::Time now = clock_.Now();
     if (head.deadline == absl::InfiniteFuture()) head.deadline = now + settings.default_timeout;
@@ -307,13 +350,14 @@ absl::StatusOr<Engine::ServedPtr> Engine::FindReady(const RequestHead& head,
                                                     const Program* only) const {
   ServedPtr program;
   if (only != nullptr) {
-    program = Find(head.program, [&](const ServedProgram& s) { return &s.program() == only; });
+    program = Find(*only);
   } else {
     CIPHERD_ASSIGN_OR_RETURN(program, FindProgram(head.program, head.version));
   }
   if (program != nullptr && program->is_ready()) return program;
   return WithReason(
-      absl::UnavailableError(absl::StrCat("program '", head.program, "' is not ready")),
+      absl::UnavailableError(absl::StrCat("program '", head.program, "'",
+                                          ShownVersion(head.version), " is not ready")),
       FailureReason::kUnavailable);
 }
 

@@ -16,8 +16,9 @@
 //   });
 //
 // Versions. Several versions of a program may be here at once; a request that names none gets the
-// newest that is ready. Programs are loaded, replaced and unloaded while others (and older versions
-// of the same one) serve: capture and verification run on streams of their own.
+// newest that is ready, one that names one exactly that. Programs are loaded, replaced and unloaded
+// while others (and older versions of the same one) serve: capture and verification run on streams
+// of their own.
 //
 // Ownership: the engine owns its device and outlives every request and key reference that it gave
 // out. Thread-safe; one thread at a time loads or unloads one program. LoadProgram, ReplaceProgram,
@@ -30,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,8 +67,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Called when a program has become ready or has ceased to be, on the thread that made it so. To
-  // be set before the first program is loaded.
+  // Called when a program has become ready (some version of it has) or has ceased to be, on the
+  // thread that made it so. To be set before the first program is loaded.
   void set_readiness_listener(std::function<void(std::string_view program, bool ready)> listener) {
     readiness_listener_ = std::move(listener);
   }
@@ -92,16 +94,29 @@ class Engine {
                               const ServingSettings& settings, absl::Duration timeout,
                               const std::function<void()>& on_ready = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The same, but of the versions that are here only those of `replaced` go: none where the new one
+  // is to serve beside them all. What is in `replaced` and not here is passed over.
+  absl::Status ReplaceVersions(std::shared_ptr<const Program> program,
+                               const ServingSettings& settings,
+                               std::span<const std::shared_ptr<const Program>> replaced,
+                               absl::Duration timeout,
+                               const std::function<void()>& on_ready = nullptr)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Lets no more requests in, waits until those under way have ended, and gives everything up that
   // the version holds. NotFound; DeadlineExceeded, and may be called again, where `timeout` passes
   // first.
   absl::Status UnloadProgram(std::string_view name, int64_t version, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Unloads exactly this one, whatever else has its name and version.
+  absl::Status UnloadProgram(const Program& program, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The newest version that is ready (without one, the newest known) where none is named. NotFound.
   absl::StatusOr<std::shared_ptr<ServedProgram>> FindProgram(std::string_view name,
                                                              int64_t version = 0) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether requests for exactly this one are let in.
+  bool IsReady(const Program& program) const ABSL_LOCKS_EXCLUDED(mu_);
   // In the order in which they were added.
   std::vector<std::shared_ptr<ServedProgram>> programs() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -109,7 +124,7 @@ class Engine {
   const KeyStore& keys() const { return *key_store_; }
 
   // Enters a request in the ledger, under its program's name, or "unknown" for one that is not
-  // here; its deadline becomes what the program's settings make of it.
+  // here; its deadline becomes what the settings of the version that it asks for make of it.
   RequestPtr Open(RequestHead head);
   // Grants what the request needs: a ready program (else NotFound, Unavailable), room in the
   // tenant's quotas (ResourceExhausted), the tenant's key set (NotFound; none need be named for a
@@ -155,12 +170,16 @@ class Engine {
                                 const ServingSettings& settings);
   absl::Status Load(ServedProgram& served, const std::function<void()>& on_ready)
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Replace(std::shared_ptr<const Program> program, const ServingSettings& settings,
+                       const std::vector<ServedPtr>& old, absl::Duration timeout,
+                       const std::function<void()>& on_ready) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Unload(const ServedPtr& served, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(const ServedProgram& served,
                                                          const ProgramBinding& binding);
   ServedPtr Find(std::string_view name,
                  const std::function<bool(const ServedProgram&)>& accepts) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  ServedPtr Find(const Program& program) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // What `head` asks for (Admit). NotFound, Unavailable.
   absl::StatusOr<ServedPtr> FindReady(const RequestHead& head, const Program* only) const

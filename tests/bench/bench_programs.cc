@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<const engine::InterpretedProgram>> LoadFashionMlp
     const std::string& programs_directory) {
   const programs::ProgramCatalog catalog(programs_directory, codec::ParseProgramText, {});
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const programs::CheckedProgram> checked,
-                           catalog.Load("fashion_mlp"));
+                           catalog.Load({.name = "fashion_mlp"}));
   return engine::InterpretedProgram::Create(std::move(checked));
 }
 

@@ -183,6 +183,11 @@ TEST_F(SessionTest, ProgramsThatDoNotHoldTogetherAreRefused) {
     p.mutable_summary()->set_name("other");
   };
   EXPECT_THAT(client_->GetProgram("echo").status(), StatusIs(absl::StatusCode::kInternal));
+  service_.change_program = [](v1::GetProgramResponse& p) { p.mutable_summary()->set_version(3); };
+  EXPECT_OK(client_->GetProgram("echo", 3));
+  EXPECT_THAT(client_->GetProgram("echo", 2).status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("response.summary.version: expected 2, got 3")));
 }
 
 TEST_F(SessionTest, InsecureContextsNeedLeave) {

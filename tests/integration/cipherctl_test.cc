@@ -13,6 +13,7 @@
 namespace cipherd::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,6 +82,57 @@ TEST_F(CipherctlTest, KeysVectorsAndResultsGoThroughFiles) {
       {"evaluate", "--keys", Path("keys"), "--input", Path("in.ct"), "--output", Path("none.ct")});
   EXPECT_EQ(gone.exit_status, 1);
   EXPECT_THAT(gone.errors, HasSubstr("[UNKNOWN_KEY_SET]"));
+}
+
+// The program of daemon_fixture.h as version 1; version 2 beside it has the result of the other
+// sign.
+TEST_F(CipherctlTest, AVersionIsAskedForAndServedThroughFiles) {
+  programs::ProgramSpec spec = SquareAndTurn(kSmallProgram, 10);
+  const std::string programs = WritePrograms({spec});
+  spec.version = 2;
+  spec.operations.push_back(
+      {.name = "minus", .kind = programs::OperationKind::kNegate, .a = "turned"});
+  spec.outputs[0].edge = "minus";
+  WriteProgram(spec, programs + "/" + kSmallProgram + "/2");
+  ASSERT_OK(StartDaemon(programs, kSmallProgram));
+  ASSERT_OK(AwaitServing(""));
+  WriteExample();
+
+  const auto result_of = [&](const std::string& keys, std::vector<std::string> keygen) {
+    keygen.insert(keygen.begin(), {"keygen", "--program", kSmallProgram, "--keys", Path(keys)});
+    EXPECT_SUCCESS(RunOnline(keygen));
+    EXPECT_SUCCESS(RunOnline({"put-keys", "--keys", Path(keys)}));
+    EXPECT_SUCCESS(Run({"encrypt", "--keys", Path(keys), "--input", "x=" + Path("x.csv"),
+                        "--output", Path("in.ct")}));
+    EXPECT_SUCCESS(RunOnline(
+        {"evaluate", "--keys", Path(keys), "--input", Path("in.ct"), "--output", Path("out.ct")}));
+    const ProcessResult json = Run({"decrypt", "--keys", Path(keys), "--input", Path("out.ct")});
+    EXPECT_EQ(json.exit_status, 0) << json.errors;
+    const auto outputs = nlohmann::json::parse(json.output, nullptr, false);
+    return outputs["y"][1][100].get<double>();
+  };
+  const double square = (101 / 256.0) * (101 / 256.0);
+  EXPECT_NEAR(result_of("keys1", {"--program-version", "1"}), square, 1e-5);
+  EXPECT_NEAR(result_of("keys2", {"--program-version", "2"}), -square, 1e-5);
+  EXPECT_NEAR(result_of("newest", {}), -square, 1e-5);
+
+  const ProcessResult list = RunOnline({"programs"});
+  EXPECT_THAT(list.output, ContainsRegex(std::string(kSmallProgram) + " +1 +yes"));
+  EXPECT_THAT(list.output, ContainsRegex(std::string(kSmallProgram) + " +2 +yes"));
+  const ProcessResult first = RunOnline({"programs", kSmallProgram, "--program-version", "1"});
+  EXPECT_THAT(first.output, HasSubstr(std::string(kSmallProgram) + " version 1"));
+  const ProcessResult load =
+      RunOnline({"load", "--program", kSmallProgram, "--program-version",
+                 std::string(kSmallProgram) + ":3", "--measurement-interval", "10"});
+  for (const ProcessResult& unknown :
+       {RunOnline({"programs", kSmallProgram, "--program-version", "3"}),
+        RunOnline({"keygen", "--program", kSmallProgram, "--program-version", "3", "--keys",
+                   Path("none")}),
+        load}) {
+    EXPECT_EQ(unknown.exit_status, 1);
+    EXPECT_THAT(unknown.errors, HasSubstr("version 3"));
+    EXPECT_THAT(unknown.errors, HasSubstr("[UNKNOWN_PROGRAM]"));
+  }
 }
 
 TEST_F(CipherctlTest, SecretKeyIsPrivateAndNeverOverwritten) {

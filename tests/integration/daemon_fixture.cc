@@ -77,12 +77,16 @@ std::string DaemonTest::SmallPrograms() {
 std::string DaemonTest::WritePrograms(const std::vector<programs::ProgramSpec>& specs) const {
   const std::string programs = Path("programs");
   for (const programs::ProgramSpec& spec : specs) {
-    std::filesystem::create_directories(absl::StrCat(programs, "/", spec.name));
-    const absl::StatusOr<std::string> text = codec::PrintProgramText(spec);
-    EXPECT_OK(text);
-    std::ofstream(absl::StrCat(programs, "/", spec.name, "/program.textproto")) << *text;
+    WriteProgram(spec, absl::StrCat(programs, "/", spec.name));
   }
   return programs;
+}
+
+void DaemonTest::WriteProgram(const programs::ProgramSpec& spec, const std::string& directory) {
+  std::filesystem::create_directories(directory);
+  const absl::StatusOr<std::string> text = codec::PrintProgramText(spec);
+  ASSERT_OK(text);
+  std::ofstream(absl::StrCat(directory, "/program.textproto")) << *text;
 }
 
 std::string DaemonTest::DeployedPrograms() { return CIPHERD_SOURCE_DIR "/deploy/programs"; }

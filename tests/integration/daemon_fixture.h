@@ -43,6 +43,8 @@ class DaemonTest : public ::testing::Test {
   std::string SmallPrograms();
   // One that holds these.
   std::string WritePrograms(const std::vector<programs::ProgramSpec>& specs) const;
+  // One into a directory of its own.
+  static void WriteProgram(const programs::ProgramSpec& spec, const std::string& directory);
   // The repository's.
   static std::string DeployedPrograms();
 

@@ -1,5 +1,8 @@
 #include "core/programs/catalog.h"
 
+#include <chrono>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -24,7 +27,8 @@ std::string OneConstant() {
   return std::string("\x38\0\0\0\0\0\0\0", 8) + header + std::string("\0\0\0\0\0\0\0\x40", 8);
 }
 
-// Stands for the parser of proto/codec. The text is "<name> <constants file>", or "?".
+// Stands for the parser of proto/codec. The text is "<name> <constants file>", or "?"; the version
+// is 1, or behind the name ("<name>:<version> ...").
 absl::StatusOr<ProgramSpec> ParseTestText(std::string_view text, std::string_view path) {
   if (text == "?") {
     return absl::InvalidArgumentError(std::string(path) + ":1:1: expected a program");
@@ -35,6 +39,10 @@ absl::StatusOr<ProgramSpec> ParseTestText(std::string_view text, std::string_vie
       .Output("y");
   ProgramSpec spec = builder.Build();
   spec.name = text.substr(0, text.find(' '));
+  if (const size_t colon = spec.name.find(':'); colon != std::string::npos) {
+    spec.version = std::stoll(spec.name.substr(colon + 1));
+    spec.name.resize(colon);
+  }
   spec.constants_file = text.substr(text.find(' ') + 1);
   return spec;
 }
@@ -54,60 +62,108 @@ TEST_F(Catalog, ListsDirectoriesWithAProgramInOrder) {
   directory_.Write("a/program.textproto", "a c");
   directory_.Write("notes/readme", "");
   directory_.Write("program.textproto", "a c");
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, catalog_.List());
-  EXPECT_THAT(names, ElementsAre("a", "b"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<ProgramPlace> places, catalog_.List());
+  EXPECT_THAT(places, ElementsAre(ProgramPlace{"a", ""}, ProgramPlace{"b", ""}));
+}
+
+TEST_F(Catalog, ListsVersionsBesideAndInsteadOfThePlainProgram) {
+  directory_.Write("a/program.textproto", "?");
+  directory_.Write("a/4/program.textproto", "?");
+  directory_.Write("a/notes/readme", "");
+  directory_.Write("a/.5/program.textproto", "?");
+  directory_.Write("b/12/program.textproto", "?");
+  directory_.Write("b/3/program.textproto", "?");
+  directory_.Write("c/3/4/program.textproto", "?");
+  ASSERT_OK_AND_ASSIGN(const std::vector<ProgramPlace> places, catalog_.List());
+  EXPECT_THAT(places, ElementsAre(ProgramPlace{"a", ""}, ProgramPlace{"a", "4"},
+                                  ProgramPlace{"b", "12"}, ProgramPlace{"b", "3"}));
+}
+
+TEST_F(Catalog, LoadsAVersionWithWhatIsBesideIt) {
+  directory_.Write("a/program.textproto", "a c.safetensors");
+  directory_.Write("a/serving.textproto", "of the plain one");
+  directory_.Write("a/4/program.textproto", "a:4 c.safetensors");
+  EXPECT_THAT(catalog_.Load({"a", "4"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/4/c.safetensors: ")));
+  directory_.Write("a/4/c.safetensors", OneConstant());
+  ASSERT_OK_AND_ASSIGN(const auto program, catalog_.Load({"a", "4"}));
+  EXPECT_EQ(program->spec.version, 4);
+  ASSERT_OK_AND_ASSIGN(auto text, catalog_.ReadFileOf({"a", "4"}, "serving.textproto"));
+  EXPECT_EQ(text, std::nullopt);
+  directory_.Write("a/4/serving.textproto", "of version 4");
+  ASSERT_OK_AND_ASSIGN(text, catalog_.ReadFileOf({"a", "4"}, "serving.textproto"));
+  EXPECT_EQ(text, "of version 4");
+}
+
+TEST_F(Catalog, ADirectoryOfAnotherVersionIsRefused) {
+  for (const char* directory : {"5", "04", "+4", "v4", "4 "}) {
+    const std::string place = std::string("a/") + directory;
+    directory_.Write(place + "/program.textproto", "a:4 c.safetensors");
+    directory_.Write(place + "/c.safetensors", OneConstant());
+    EXPECT_THAT(catalog_.Load({"a", directory}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(place + "/program.textproto: version: expected '" + directory +
+                                   "', that of its directory, got '4'")));
+  }
+}
+
+TEST_F(Catalog, AFingerprintIsOfThePlacesOwnFiles) {
+  const std::string text = directory_.Write("a/program.textproto", "a c");
+  directory_.Write("a/4/program.textproto", "a:4 c");
+  const ProgramPlace plain = {"a", ""}, version = {"a", "4"};
+  const std::string of_plain = catalog_.FingerprintOf(plain);
+  const std::string of_version = catalog_.FingerprintOf(version);
+  directory_.Write("a/5/program.textproto", "a:5 c");
+  directory_.Write("a/4/serving.textproto", "");
+  EXPECT_EQ(catalog_.FingerprintOf(plain), of_plain);
+  EXPECT_NE(catalog_.FingerprintOf(version), of_version);
+  std::filesystem::last_write_time(
+      text, std::filesystem::last_write_time(text) + std::chrono::seconds(1));
+  EXPECT_NE(catalog_.FingerprintOf(plain), of_plain);
 }
 
 TEST_F(Catalog, AnEmptyDirectoryHoldsNoPrograms) {
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, catalog_.List());
-  EXPECT_THAT(names, IsEmpty());
+  ASSERT_OK_AND_ASSIGN(const std::vector<ProgramPlace> places, catalog_.List());
+  EXPECT_THAT(places, IsEmpty());
 }
 
 TEST_F(Catalog, AMissingDirectoryIsNotFound) {
   const ProgramCatalog catalog(directory_.path() / "absent", ParseTestText, {});
   EXPECT_THAT(catalog.List(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent")));
-  EXPECT_THAT(catalog.LoadAll(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent")));
 }
 
 TEST_F(Catalog, LoadsAProgramWithItsConstants) {
   directory_.Write("a/program.textproto", "a c.safetensors");
   directory_.Write("a/c.safetensors", OneConstant());
-  ASSERT_OK_AND_ASSIGN(const auto program, catalog_.Load("a"));
+  ASSERT_OK_AND_ASSIGN(const auto program, catalog_.Load({.name = "a"}));
   EXPECT_EQ(program->spec.name, "a");
   EXPECT_EQ(program->constants->at("c").data_as<double>()[0], 2.0);
 }
 
-TEST_F(Catalog, OneBrokenProgramDoesNotHideTheOthers) {
-  directory_.Write("good/program.textproto", "good c.safetensors");
-  directory_.Write("good/c.safetensors", OneConstant());
-  directory_.Write("broken/program.textproto", "?");
-  ASSERT_OK_AND_ASSIGN(const std::vector<ProgramCatalog::Entry> entries, catalog_.LoadAll());
-  ASSERT_EQ(entries.size(), 2u);
-  EXPECT_EQ(entries[0].name, "broken");
-  EXPECT_THAT(entries[0].program,
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("broken/program.textproto:1:1: expected a program")));
-  EXPECT_EQ(entries[1].name, "good");
-  EXPECT_THAT(entries[1].program, IsOk());
-}
-
 TEST_F(Catalog, AnUnknownProgramIsNotFound) {
-  EXPECT_THAT(catalog_.Load("a"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(catalog_.Load({.name = "a"}), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(Catalog, NamesThatLeaveTheDirectoryAreNotFound) {
   directory_.Write("program.textproto", ".. c.safetensors");
   directory_.Write("sub/x/program.textproto", "x c.safetensors");
   for (const char* name : {"..", ".", "", "sub/x", "/etc"}) {
-    EXPECT_THAT(catalog_.Load(name), StatusIs(absl::StatusCode::kNotFound, HasSubstr("not in")))
+    EXPECT_THAT(catalog_.Load({.name = name}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("not in")))
         << name;
+  }
+  directory_.Write("a/program.textproto", "a c.safetensors");
+  for (const char* version : {"..", ".", "4/..", "/etc"}) {
+    EXPECT_THAT(catalog_.Load({"a", version}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("not in")))
+        << version;
   }
 }
 
 TEST_F(Catalog, ConstantsFilesThatLeaveTheDirectoryAreRefused) {
   directory_.Write("a/program.textproto", "a ../c.safetensors");
   directory_.Write("c.safetensors", OneConstant());
-  EXPECT_THAT(catalog_.Load("a"),
+  EXPECT_THAT(catalog_.Load({.name = "a"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("a/program.textproto: constants_file: expected the name of "
                                        "a file beside it"))));
@@ -115,19 +171,21 @@ TEST_F(Catalog, ConstantsFilesThatLeaveTheDirectoryAreRefused) {
 
 TEST_F(Catalog, ANameOtherThanTheDirectorysIsRefused) {
   directory_.Write("a/program.textproto", "b c.safetensors");
-  EXPECT_THAT(catalog_.Load("a"), StatusIs(absl::StatusCode::kInvalidArgument,
-                                           HasSubstr("name: expected 'a', that of its directory, "
-                                                     "got 'b'")));
+  EXPECT_THAT(catalog_.Load({.name = "a"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("name: expected 'a', that of its directory, "
+                                 "got 'b'")));
 }
 
 TEST_F(Catalog, ErrorsOfConstantsAndOfTheCheckerNameTheirFile) {
   directory_.Write("a/program.textproto", "a c.safetensors");
-  EXPECT_THAT(catalog_.Load("a"),
+  EXPECT_THAT(catalog_.Load({.name = "a"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/c.safetensors: ")));
   directory_.Write("a/c.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
-  EXPECT_THAT(catalog_.Load("a"), StatusIs(absl::StatusCode::kInvalidArgument,
-                                           HasSubstr("a/program.textproto: program 'a', operation "
-                                                     "'y': constant 'c' is not in the constants")));
+  EXPECT_THAT(catalog_.Load({.name = "a"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a/program.textproto: program 'a', operation "
+                                 "'y': constant 'c' is not in the constants")));
 }
 
 TEST_F(Catalog, FilesAboveTheLimitsAreRefused) {
@@ -136,12 +194,13 @@ TEST_F(Catalog, FilesAboveTheLimitsAreRefused) {
   const ProgramCatalog short_text(
       directory_.path(), ParseTestText,
       {.security = ckks::SecurityPolicy::kAllowInsecure, .max_text_bytes = 4});
-  EXPECT_THAT(short_text.Load("a"), StatusIs(absl::StatusCode::kResourceExhausted,
-                                             HasSubstr("program.textproto: expected at most 4")));
+  EXPECT_THAT(short_text.Load({.name = "a"}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("program.textproto: expected at most 4")));
   const ProgramCatalog small_constants(
       directory_.path(), ParseTestText,
       {.security = ckks::SecurityPolicy::kAllowInsecure, .max_constants_bytes = 71});
-  EXPECT_THAT(small_constants.Load("a"),
+  EXPECT_THAT(small_constants.Load({.name = "a"}),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("c.safetensors: expected at most 71 bytes, got 72")));
 }
@@ -150,7 +209,7 @@ TEST_F(Catalog, ThePolicyOfTheCatalogIsTheCheckers) {
   directory_.Write("a/program.textproto", "a c.safetensors");
   directory_.Write("a/c.safetensors", OneConstant());
   const ProgramCatalog secure(directory_.path(), ParseTestText, {});
-  EXPECT_THAT(secure.Load("a"),
+  EXPECT_THAT(secure.Load({.name = "a"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("128-bit security")));
 }
 

@@ -80,7 +80,7 @@ class FashionMlp : public ::testing::Test {
   void SetUp() override {
     // Under the bound for 128-bit security.
     const ProgramCatalog catalog(CIPHERD_PROGRAMS_DIRECTORY, codec::ParseProgramText, {});
-    ASSERT_OK_AND_ASSIGN(program_, catalog.Load("fashion_mlp"));
+    ASSERT_OK_AND_ASSIGN(program_, catalog.Load({.name = "fashion_mlp"}));
     ASSERT_OK_AND_ASSIGN(
         weights_,
         ReadSafetensors(CIPHERD_PROGRAMS_DIRECTORY "/fashion_mlp/weights.safetensors", 1 << 20));

@@ -1,13 +1,11 @@
 // Programs whose directory changes while the daemon serves them.
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/codec/program_codec.h"
-#include "tests/server/service_fixture.h"
+#include "tests/server/program_files.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
@@ -17,33 +15,7 @@ using ::cipherd::testing::StatusIs;
 using ::testing::HasSubstr;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-class ReloadTest : public ServiceTest {
- protected:
-  std::filesystem::path File(const std::string& program, const std::string& file) {
-    return directory_.path() / program / file;
-  }
-  // Writes the file again, so that its time differs even where the clock of the file system is
-  // coarse.
-  void Write(const std::filesystem::path& path, const std::string& text) {
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    std::filesystem::last_write_time(
-        path, std::filesystem::last_write_time(path) + std::chrono::seconds(++write_count_));
-  }
-  programs::ProgramSpec SpecOf(const std::string& program) {
-    std::ifstream file(File(program, "program.textproto"));
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return codec::ParseProgramText(text, program).value();
-  }
-  void WriteSpec(const programs::ProgramSpec& spec) {
-    Write(File(spec.name, "program.textproto"), codec::PrintProgramText(spec).value());
-  }
-  int64_t ServedVersion(const std::string& program) {
-    return (*server_->engine().FindProgram(program))->info().version;
-  }
-
-  int write_count_ = 0;
-};
+class ReloadTest : public ProgramFilesTest {};
 
 TEST_F(ReloadTest, ADirectoryThatIsAsItWasChangesNothing) {
   const auto before = server_->engine().programs();

@@ -187,6 +187,10 @@ WireRequest MakeWireRequest(const std::string& program, const std::string& key_s
 void ServiceTest::Start(const ServerOptions& options) {
   ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, base::Clock::Real()));
   ASSERT_OK(server_->LoadPrograms());
+  Connect();
+}
+
+void ServiceTest::Connect() {
   stub_ = v1::EvaluationService::NewStub(NewChannel());
   client::ClientOptions client_options;
   client_options.target = address();

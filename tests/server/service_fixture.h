@@ -84,6 +84,8 @@ class ServiceTest : public ::testing::Test {
   void SetUp() override { Start(TestOptions(directory_.path())); }
   // Starts, loads and connects.
   void Start(const ServerOptions& options);
+  // The last part of Start.
+  void Connect();
   void TearDown() override;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->port()); }

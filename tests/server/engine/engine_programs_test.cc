@@ -135,6 +135,41 @@ TEST_F(EngineProgramsTest, ReplacingAVersionDropsNoRequest) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(EngineProgramsTest, OnlyTheVersionsNamedAreReplaced) {
+  StartOnCpu();
+  const std::shared_ptr<TestProgram> second = Version(2);
+  ASSERT_OK(engine_->AddProgram(second));
+  ASSERT_OK(engine_->LoadProgram("sum", 2));
+  const auto replace = [&](const std::shared_ptr<TestProgram>& program,
+                           std::vector<std::shared_ptr<const Program>> replaced) {
+    return engine_->ReplaceVersions(program, SmallEngine().DefaultServing(), replaced,
+                                    absl::Seconds(60));
+  };
+  const auto versions = [&] {
+    std::vector<int64_t> versions;
+    for (const auto& served : engine_->programs()) versions.push_back(served->info().version);
+    return versions;
+  };
+  ASSERT_OK(replace(Version(5), {}));
+  EXPECT_THAT(versions(), ElementsAre(1, 2, 5));
+  const std::shared_ptr<TestProgram> again = Version(2);
+  ASSERT_OK(replace(again, {second}));
+  EXPECT_THAT(versions(), ElementsAre(1, 5, 2));
+  EXPECT_TRUE(engine_->IsReady(*again));
+  EXPECT_FALSE(engine_->IsReady(*second));
+  ASSERT_OK(replace(Version(3), {second, again})) << "the former is gone already";
+  EXPECT_THAT(versions(), ElementsAre(1, 5, 3));
+  auto broken = Version(6);
+  broken->MakeUnsteady();
+  EXPECT_THAT(replace(broken, {again}), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(versions(), ElementsAre(1, 5, 3));
+  EXPECT_THAT(engine_->UnloadProgram(*second, absl::Seconds(60)),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("version 2")));
+  auto call = Run(1, 5);
+  EXPECT_TRUE(call->is_correct());
+  EXPECT_EQ(VersionOf(*call), 5);
+}
+
 TEST_F(EngineProgramsTest, WhatHasBegunCompletesOnTheOldVersion) {
   StartOnCpu();
   gate_->Close();
@@ -311,8 +346,9 @@ TEST_F(EngineProgramsTest, SettingsBoundTheTimeOfARequest) {
   settings.longest_timeout = absl::Seconds(10);
   ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("bounded"), settings));
   ASSERT_OK(engine_->LoadProgram("bounded"));
-  const auto deadline_of = [&](absl::Time asked) {
+  const auto deadline_of = [&](absl::Time asked, int64_t version = 0) {
     RequestHead head = Head(1);
+    head.version = version;
     head.program = "bounded";
     head.deadline = asked;
     const RequestPtr request = engine_->Open(head);
@@ -322,6 +358,12 @@ TEST_F(EngineProgramsTest, SettingsBoundTheTimeOfARequest) {
   EXPECT_EQ(deadline_of(absl::InfiniteFuture()), absl::Seconds(5));
   EXPECT_EQ(deadline_of(clock->Now() + absl::Seconds(7)), absl::Seconds(7));
   EXPECT_EQ(deadline_of(clock->Now() + absl::Seconds(70)), absl::Seconds(10));
+
+  settings.default_timeout = absl::Seconds(6);
+  ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("bounded", nullptr, 2), settings));
+  ASSERT_OK(engine_->LoadProgram("bounded", 2));
+  EXPECT_EQ(deadline_of(absl::InfiniteFuture()), absl::Seconds(6));
+  EXPECT_EQ(deadline_of(absl::InfiniteFuture(), 1), absl::Seconds(5));
 }
 
 TEST(ServingSettingsTest, EachFieldIsChecked) {
