@@ -15,7 +15,15 @@ namespace {
 
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-using UnpublishedProgramTest = ServiceTest;
+// On the CPU device: the program that is loaded here computes on the host.
+class UnpublishedProgramTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ServerOptions options = TestOptions(directory_.path());
+    options.device.spec = "cpu";
+    Start(options);
+  }
+};
 
 TEST_F(UnpublishedProgramTest, IsUnavailableToEveryCall) {
   ASSERT_OK(server_->engine().AddProgram(std::make_shared<engine::testing::TestProgram>("half")));
