@@ -1,13 +1,17 @@
 // cipherctl, end to end, through files.
+#include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/files/vector_file.h"
 #include "nlohmann/json.hpp"
 #include "tests/integration/daemon_fixture.h"
+#include "tests/testing/relay.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::testing {
@@ -82,6 +86,32 @@ TEST_F(CipherctlTest, KeysVectorsAndResultsGoThroughFiles) {
       {"evaluate", "--keys", Path("keys"), "--input", Path("in.ct"), "--output", Path("none.ct")});
   EXPECT_EQ(gone.exit_status, 1);
   EXPECT_THAT(gone.errors, HasSubstr("[UNKNOWN_KEY_SET]"));
+}
+
+TEST_F(CipherctlTest, AnUploadWhoseProcessWasKilledGoesOnFromWhereItWas) {
+  constexpr char kProgram[] = "large_keys";
+  ASSERT_OK(StartDaemon(WritePrograms({SquareAndTurn(kProgram, /*log_n=*/14)}), kProgram));
+  EXPECT_SUCCESS(RunOnline({"keygen", "--program", kProgram, "--keys", Path("keys")}));
+  const auto key_bytes =
+      static_cast<int64_t>(std::filesystem::file_size(Path("keys") + "/evaluation.keys"));
+
+  Relay relay(port());
+  const auto put_keys = [&] {
+    return std::vector<std::string>{
+        CIPHERCTL_BINARY,           "put-keys", "--keys", Path("keys"), "--server", relay.address(),
+        "--allow-insecure-contexts"};
+  };
+  relay.HoldRequestsAfter(key_bytes * 3 / 4);
+  ASSERT_OK_AND_ASSIGN(Process upload, Process::Start(put_keys()));
+  while (!relay.is_holding_requests()) std::this_thread::yield();
+  upload.Signal(SIGKILL);
+  EXPECT_EQ(upload.Wait(), -SIGKILL);
+  relay.ReleaseRequests();
+
+  const int64_t bytes_before = relay.bytes_to_daemon();
+  EXPECT_SUCCESS(RunProcess(put_keys()));
+  EXPECT_LT(relay.bytes_to_daemon() - bytes_before, key_bytes / 2);
+  EXPECT_SUCCESS(RunOnline({"drop-keys", "--keys", Path("keys")}));
 }
 
 // The program of daemon_fixture.h as version 1; version 2 beside it has the result of the other

@@ -101,10 +101,10 @@ absl::Status DaemonTest::StartDaemon(const std::string& programs, const std::str
   CIPHERD_ASSIGN_OR_RETURN(daemon_, Process::Start(arguments, Path("cipherd.log")));
   // The daemon says so when it listens; the port file is there by then.
   CIPHERD_RETURN_IF_ERROR(daemon_->ReadLine().status());
-  int port = 0;
-  if (!(std::ifstream(Path("port")) >> port))
+  if (!(std::ifstream(Path("port")) >> port_)) {
     return absl::InternalError("no port in the port file");
-  address_ = absl::StrCat("127.0.0.1:", port);
+  }
+  address_ = absl::StrCat("127.0.0.1:", port_);
   CIPHERD_ASSIGN_OR_RETURN(const std::string metrics_line, daemon_->ReadLine());
   constexpr std::string_view kMetrics = "metrics on port ";
   if (!metrics_line.starts_with(kMetrics) ||

@@ -57,6 +57,7 @@ class DaemonTest : public ::testing::Test {
   int StopDaemon();
 
   std::string address() const { return address_; }
+  int port() const { return port_; }
   client::ClientOptions Options() const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const {
     return client::Client::Connect(Options());
@@ -71,6 +72,7 @@ class DaemonTest : public ::testing::Test {
  private:
   std::string directory_;
   std::string address_;
+  int port_ = 0;
   int metrics_port_ = 0;
 };
 

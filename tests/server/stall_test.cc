@@ -17,13 +17,14 @@
 #include "proto/grpc_status/grpc_status.h"
 #include "server/stall_watch.h"
 #include "tests/server/engine/held_file.h"
-#include "tests/server/relay.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/relay.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
 namespace {
 
+using ::cipherd::testing::Relay;
 using ::cipherd::testing::StatusIs;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 

@@ -11,13 +11,14 @@
 #include "proto/codec/error_detail.h"
 #include "proto/codec/tree_encoder.h"
 #include "proto/grpc_status/grpc_status.h"
-#include "tests/server/relay.h"
 #include "tests/server/service_fixture.h"
+#include "tests/testing/relay.h"
 #include "tests/testing/status_matchers.h"
 
 namespace cipherd::server {
 namespace {
 
+using ::cipherd::testing::Relay;
 using ::cipherd::testing::StatusIs;
 using ::testing::HasSubstr;
 using namespace server::testing;  // NOLINT: the test's own vocabulary

@@ -4,15 +4,17 @@
 //   ... connect to relay.address() ...
 //   relay.CutAfter(1 << 20);        // once that many more bytes have gone to the daemon
 //   relay.HoldReplies();            // or as if nobody read
+//   relay.HoldRequestsAfter(1 << 20);  // or as if the network had stalled
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <mutex>
 #include <string>
 #include <thread>
 
-namespace cipherd::server::testing {
+namespace cipherd::testing {
 
 class Relay {
  public:
@@ -27,6 +29,12 @@ class Relay {
   int cut_count() const { return cut_count_; }
   // From now on nothing of the daemon's comes through: a client that does not read.
   void HoldReplies() { holds_replies_ = true; }
+  // Once that many more bytes have gone to the daemon, no others do until ReleaseRequests.
+  void HoldRequestsAfter(int64_t bytes) { hold_after_ = bytes_to_daemon_ + bytes; }
+  bool is_holding_requests() const { return holds_requests_; }
+  void ReleaseRequests();
+  // What has gone to the daemon, over all connections.
+  int64_t bytes_to_daemon() const { return bytes_to_daemon_; }
 
  private:
   struct Connection {
@@ -44,9 +52,12 @@ class Relay {
   std::atomic<int64_t> allowance_ = INT64_MAX;
   std::atomic<int> cut_count_ = 0;
   std::atomic<bool> holds_replies_ = false;
+  std::atomic<int64_t> bytes_to_daemon_ = 0;
+  std::atomic<int64_t> hold_after_ = INT64_MAX;
+  std::atomic<bool> holds_requests_ = false;
   std::mutex mu_;
   std::list<Connection> connections_;
   std::thread accept_thread_;
 };
 
-}  // namespace cipherd::server::testing
+}  // namespace cipherd::testing

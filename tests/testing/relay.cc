@@ -1,4 +1,4 @@
-#include "tests/server/relay.h"
+#include "tests/testing/relay.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace cipherd::server::testing {
+namespace cipherd::testing {
 namespace {
 
 sockaddr_in Loopback(int port) {
@@ -34,7 +34,14 @@ Relay::Relay(int target_port) : target_port_(target_port) {
   accept_thread_ = std::thread([this] { Accept(); });
 }
 
+void Relay::ReleaseRequests() {
+  hold_after_ = INT64_MAX;
+  holds_requests_ = false;
+  holds_requests_.notify_all();
+}
+
 Relay::~Relay() {
+  ReleaseRequests();
   holds_replies_ = false;
   holds_replies_.notify_all();
   shutdown(listener_, SHUT_RDWR);
@@ -76,6 +83,10 @@ void Relay::Pump(int from, int to, bool counts) {
     const ssize_t count = read(from, buffer.data(), buffer.size());
     if (count <= 0) break;
     if (!counts) holds_replies_.wait(true);
+    if (counts && bytes_to_daemon_ + count > hold_after_) {
+      holds_requests_ = true;
+      holds_requests_.wait(true);
+    }
     if (counts && allowance_.fetch_sub(count) < count) {
       ++cut_count_;
       allowance_ = INT64_MAX;
@@ -87,9 +98,10 @@ void Relay::Pump(int from, int to, bool counts) {
       if (written <= 0) break;
       sent += written;
     }
+    if (counts) bytes_to_daemon_ += count;
   }
   shutdown(from, SHUT_RDWR);
   shutdown(to, SHUT_RDWR);
 }
 
-}  // namespace cipherd::server::testing
+}  // namespace cipherd::testing
