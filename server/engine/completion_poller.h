@@ -2,13 +2,15 @@
 // would hold later copies up and cost the driver's thread), and within microseconds of the end.
 //
 //   CompletionPoller poller;                       // of one thread
-//   CIPHERD_ASSIGN_OR_RETURN(bool done, poller.Await(*event, instance.expected_wait(), give_up));
+//   CIPHERD_ASSIGN_OR_RETURN(bool done, poller.Await({&replayed, &copied}, expected, give_up, {}));
 //
 // The thread sleeps until shortly before the end that the latest wait of this kind leads it to
 // expect, then spins for a moment, then naps. Where nothing is in flight nobody polls.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -19,21 +21,32 @@ namespace cipherd::engine {
 class CompletionPoller {
  public:
   struct Options {
-    // So long it spins for one event, beside a tenth of the time that the event was expected to
-    // take.
+    // So long it spins, beside a tenth of the time that the wait was expected to take.
     absl::Duration spin = absl::Microseconds(100);
-    // Between two looks when that was not enough.
+    // So long before the expected end it is said to be near.
+    absl::Duration near_end = absl::Microseconds(100);
+    // Between two looks when spinning was not enough.
     absl::Duration nap = absl::Microseconds(20);
+  };
+
+  // What happens on the way, on the waiting thread; either may be empty.
+  struct Listener {
+    // Once, while the end seems near: others can get ready for what follows.
+    std::function<void()> on_near_end;
+    // That event has been seen to be complete, and a later one has not: work for the time between.
+    std::function<void(size_t event)> on_completed;
   };
 
   // To be made by the thread that will wait: naps are that thread's timers.
   CompletionPoller() : CompletionPoller(Options()) {}
   explicit CompletionPoller(Options options);
 
-  // True once `event` has completed; false once `give_up` is set; else the device's error.
-  // `expected` is how long the wait is likely to take, and becomes what it took.
-  absl::StatusOr<bool> Await(const runtime::Event& event, absl::Duration& expected,
-                             const std::atomic<bool>& give_up);
+  // True once the last of `events` has completed, which complete in their order; false once
+  // `give_up` is set; else the device's error. `expected` is how long the wait is likely to take,
+  // and becomes what it took.
+  absl::StatusOr<bool> Await(std::span<const runtime::Event* const> events,
+                             absl::Duration& expected, const std::atomic<bool>& give_up,
+                             const Listener& listener);
 
  private:
   const Options options_;

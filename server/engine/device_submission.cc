@@ -111,10 +111,20 @@ absl::Status DeviceSubmission::CopyOutputs(const value::ValueTree& borrowed,
   return absl::OkStatus();
 }
 
+std::vector<const runtime::Event*> DeviceSubmission::milestones() const {
+  return {replayed_.get(), instance_->output_copied().get()};
+}
+
+void DeviceSubmission::ReadReplayTimes() {
+  ProgramInstance& instance = *instance_;
+  replay_times_ = {SecondsBetween(instance.transfer_started(), *inputs_copied_->event()),
+                   SecondsBetween(instance.replay_started(), *replayed_)};
+}
+
 void DeviceSubmission::RecordTimes() {
   ProgramInstance& instance = *instance_;
-  const double in = SecondsBetween(instance.transfer_started(), *inputs_copied_->event());
-  const double replay = SecondsBetween(instance.replay_started(), *replayed_);
+  if (!replay_times_.has_value()) ReadReplayTimes();
+  const auto [in, replay] = *replay_times_;
   const double out = SecondsBetween(instance.output_started(), *instance.output_copied());
   const double taken = absl::ToDoubleSeconds(seen_at_ - taken_at_);
   for (const Item& item : items_) {

@@ -67,13 +67,16 @@ class DeviceSubmission {
   // After an error of either: whether the device may use what this holds.
   bool may_be_under_way() const { return may_be_under_way_; }
 
-  // Completes with the last piece. After Enqueue.
-  const std::shared_ptr<runtime::Event>& done() const { return instance_->output_copied(); }
+  // The end of the replay, then that of everything. After Enqueue.
+  std::vector<const runtime::Event*> milestones() const;
   absl::Duration& expected_wait() const { return instance_->expected_wait(); }
 
   // The completion thread has learnt of the end.
   void set_seen_at(absl::Time time) { seen_at_ = time; }
 
+  // Reads the times of what ends with the replay. May be called as soon as that has completed, so
+  // that less is left for the end.
+  void ReadReplayTimes();
   // Once everything has completed: adds the device's stages to the requests' times, and the batch
   // to what its program has run.
   void RecordTimes();
@@ -98,6 +101,11 @@ class DeviceSubmission {
   bool may_be_under_way_ = false;
   std::optional<execution::CopyHandle> inputs_copied_;
   std::shared_ptr<const runtime::Event> replayed_;
+  struct ReplayTimes {
+    double transfer_in_seconds;
+    double replay_seconds;
+  };
+  std::optional<ReplayTimes> replay_times_;
 };
 
 }  // namespace cipherd::engine

@@ -64,7 +64,7 @@ std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant&
         std::vector<RequestPtr> batch = TryTake(claimant, next_look);
         if (!batch.empty()) return batch;
         // The clock may be a test's, so that only the distance means anything.
-        AwaitChange(spin, next_look - clock_.Now());
+        AwaitChange(claimant, spin, next_look - clock_.Now());
       }
       if (overdue.empty()) return {};
     }
@@ -225,11 +225,12 @@ void Scheduler::SignalChange() {
   changed_.SignalAll();
 }
 
-void Scheduler::AwaitChange(absl::Duration spin, absl::Duration timeout) {
+void Scheduler::AwaitChange(Claimant& claimant, absl::Duration spin, absl::Duration timeout) {
   if (spin > absl::ZeroDuration()) {
     const uint64_t seen = change_count_.load(std::memory_order_relaxed);
     const absl::Duration longest = std::min(spin, timeout);
     mu_.Unlock();
+    claimant.PrepareToTake();
     const bool has_changed =
         SpinUntil([&] { return change_count_.load(std::memory_order_acquire) != seen; }, longest);
     mu_.Lock();

@@ -35,8 +35,8 @@ namespace cipherd::engine {
 
 class Scheduler {
  public:
-  // What a worker can start. Called under the scheduler's lock: must not call the scheduler, nor
-  // give up anything that does.
+  // What a worker can start. Called under the scheduler's lock, except where it says otherwise:
+  // must not call the scheduler, nor give up anything that does.
   class Claimant {
    public:
     virtual ~Claimant() = default;
@@ -46,6 +46,8 @@ class Scheduler {
     virtual bool Claim(const RequestPtr& request) = 0;
     // The latest `count` claims are not needed after all.
     virtual void Unclaim(int count) = 0;
+    // The thread is about to spin for a request: time to be quick afterwards. Without the lock.
+    virtual void PrepareToTake() {}
   };
 
   explicit Scheduler(const base::Clock& clock) : clock_(clock) {}
@@ -109,7 +111,8 @@ class Scheduler {
   void RemoveAll(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SignalChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for a change, first without mu_ for up to `spin`.
-  void AwaitChange(absl::Duration spin, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AwaitChange(Claimant& claimant, absl::Duration spin, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const base::Clock& clock_;
   mutable absl::Mutex mu_;

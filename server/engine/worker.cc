@@ -39,6 +39,12 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     pins_.erase(pins_.end() - count, pins_.end());
   }
 
+  // A driver that has just been spoken to answers sooner: the first call after a millisecond of
+  // silence takes several times as long as the next one. What comes of it does not matter.
+  void PrepareToTake() override {
+    worker_.streams_.transfer->Record(*worker_.prepared_).IgnoreError();
+  }
+
   // Only this thread leases from the pool, so that what was idle is idle still; and the pool stays
   // while requests of its program are under way.
   DeviceSubmission Submission(std::vector<RequestPtr> requests) {
@@ -82,6 +88,7 @@ absl::Status Worker::StartStreams() {
   CIPHERD_ASSIGN_OR_RETURN(streams_, WorkerStreams::Create(environment_.device, name_));
   CIPHERD_ASSIGN_OR_RETURN(epoch_, environment_.device.CreateEvent());
   CIPHERD_RETURN_IF_ERROR(streams_.compute->Record(*epoch_));
+  CIPHERD_ASSIGN_OR_RETURN(prepared_, environment_.device.CreateEvent());
   return streams_.compute->Synchronize();
 }
 
@@ -274,8 +281,12 @@ absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& complete
   }
   // The output stream completes submissions in their order. What is in flight when the worker stops
   // is waited for.
+  const CompletionPoller::Listener listener = {
+      // So that the device thread is awake when an instance and maybe a client come free.
+      .on_near_end = [this] { environment_.scheduler.Wake(); },
+      .on_completed = [first](size_t) { first->ReadReplayTimes(); }};
   const absl::StatusOr<bool> done =
-      poller.Await(*first->done(), first->expected_wait(), has_faulted_);
+      poller.Await(first->milestones(), first->expected_wait(), has_faulted_, listener);
   absl::MutexLock lock(&mu_);
   if (!done.ok()) ReportFault(done.status());
   if (!fault_.ok()) return fault_;

@@ -137,6 +137,8 @@ class Worker {
   WorkerStreams streams_;
   // Recorded when the streams were made.
   std::shared_ptr<runtime::Event> epoch_;
+  // Recorded while the device thread spins for the next request; nobody waits for it.
+  std::shared_ptr<runtime::Event> prepared_;
 
   // Ends Take of the device thread: stopping, or faulted.
   std::atomic<bool> quit_ = false;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/server/engine/test_program.h"
@@ -27,6 +28,11 @@ class CompletionPollerTest : public ::testing::Test {
     ASSERT_OK(stream_->Record(*event_));
   }
   void TearDown() override { gate_.Open(); }
+  absl::StatusOr<bool> Await(CompletionPoller poller, std::vector<const runtime::Event*> events,
+                             absl::Duration& expected,
+                             const CompletionPoller::Listener& listener = {}) {
+    return poller.Await(events, expected, give_up_, listener);
+  }
 
   std::unique_ptr<runtime::Device> device_;
   std::shared_ptr<runtime::Event> event_;
@@ -48,7 +54,7 @@ TEST_F(CompletionPollerTest, EndsWithTheEventAndLearnsWhatToExpect) {
       gate_.AwaitArrivals(1);
       gate_.Open();
     });
-    ASSERT_OK_AND_ASSIGN(const bool has_ended, CompletionPoller().Await(*event_, wait, give_up_));
+    ASSERT_OK_AND_ASSIGN(const bool has_ended, Await(CompletionPoller(), {event_.get()}, wait));
     opener.join();
     EXPECT_TRUE(has_ended);
     EXPECT_LE(wait, absl::Now() - start);
@@ -59,8 +65,7 @@ TEST_F(CompletionPollerTest, EndsWithTheEventAndLearnsWhatToExpect) {
 
 TEST_F(CompletionPollerTest, GivesUpWhenItIsTold) {
   std::thread teller([&] { give_up_ = true; });
-  ASSERT_OK_AND_ASSIGN(const bool has_ended,
-                       CompletionPoller().Await(*event_, expected_, give_up_));
+  ASSERT_OK_AND_ASSIGN(const bool has_ended, Await(CompletionPoller(), {event_.get()}, expected_));
   teller.join();
   EXPECT_FALSE(has_ended);
 }
@@ -70,9 +75,58 @@ TEST_F(CompletionPollerTest, AFailureOfTheDeviceEndsTheWait) {
   std::shared_ptr<runtime::Event> behind = device_->CreateEvent().value();
   ASSERT_OK(stream_->Record(*behind));
   std::thread opener([&] { gate_.Open(); });
-  EXPECT_THAT(CompletionPoller().Await(*behind, expected_, give_up_),
+  EXPECT_THAT(Await(CompletionPoller(), {behind.get()}, expected_),
               StatusIs(absl::StatusCode::kInternal));
   opener.join();
+}
+
+TEST_F(CompletionPollerTest, SaysOnceThatTheEndIsNearAndNotForTheEndItself) {
+  absl::Duration wait = absl::Milliseconds(30);
+  const absl::Time start = absl::Now();
+  absl::Time told_at = absl::InfiniteFuture();
+  int told_count = 0;
+  ASSERT_OK_AND_ASSIGN(const bool has_ended,
+                       Await(CompletionPoller({.near_end = absl::Milliseconds(10)}), {event_.get()},
+                             wait, {.on_near_end = [&] {
+                               if (told_count++ == 0) told_at = absl::Now();
+                               gate_.Open();
+                             }}));
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(told_count, 1);
+  EXPECT_GE(told_at - start, absl::Milliseconds(20));
+  // What has ended is not near its end.
+  told_count = 0;
+  ASSERT_OK(Await(CompletionPoller(), {event_.get()}, wait, {.on_near_end = [&] { ++told_count; }})
+                .status());
+  EXPECT_EQ(told_count, 0);
+}
+
+TEST_F(CompletionPollerTest, TellsOfAnEventWhileALaterOneIsAwaited) {
+  // gate, event, gate, last.
+  std::shared_ptr<runtime::Event> last = device_->CreateEvent().value();
+  Gate second;
+  second.Close();
+  ASSERT_OK(stream_->LaunchHost([&] { second.Pass(); }));
+  ASSERT_OK(stream_->Record(*last));
+  std::thread opener([&] {
+    gate_.AwaitArrivals(1);
+    gate_.Open();
+  });
+  std::vector<size_t> told;
+  // Until it is told of the first one, the last one does not come.
+  ASSERT_OK_AND_ASSIGN(const bool has_ended, Await(CompletionPoller(), {event_.get(), last.get()},
+                                                   expected_, {.on_completed = [&](size_t event) {
+                                                     told.push_back(event);
+                                                     second.Open();
+                                                   }}));
+  opener.join();
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(told, std::vector<size_t>{0});
+  // All at once: nothing is left to be done meanwhile.
+  ASSERT_OK(Await(CompletionPoller(), {event_.get(), last.get()}, expected_,
+                  {.on_completed = [&](size_t) { told.clear(); }})
+                .status());
+  EXPECT_EQ(told.size(), 1u);
 }
 
 }  // namespace

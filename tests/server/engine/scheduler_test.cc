@@ -39,9 +39,13 @@ class OneByOne final : public Scheduler::Claimant {
   int BatchSize(const ServedProgram&, int count) override { return std::min(count, 1); }
   bool Claim(const RequestPtr& request) override { return accepts_(request); }
   void Unclaim(int) override {}
+  void PrepareToTake() override { prepare_(); }
+
+  void set_prepare(std::function<void()> prepare) { prepare_ = std::move(prepare); }
 
  private:
   const Accepts accepts_;
+  std::function<void()> prepare_ = [] {};
 };
 
 class SchedulerTest : public ::testing::Test {
@@ -220,6 +224,22 @@ TEST_F(SchedulerTest, WhatCannotStartWaitsAndOthersPassIt) {
   EXPECT_EQ(blocked.request->state(), RequestState::kQueued);
   EndQuietly(other.request);
   scheduler_.Close(absl::UnavailableError("end"));
+}
+
+TEST_F(SchedulerTest, WhatComesWhileAWorkerPreparesIsTakenWithoutTheSpin) {
+  constexpr absl::Duration kSpin = absl::Seconds(20);
+  Tracked tracked = Make(a_);
+  OneByOne worker;
+  int prepared_count = 0;
+  worker.set_prepare([&] {
+    ++prepared_count;
+    ASSERT_OK(scheduler_.Enqueue(tracked.request));
+  });
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(scheduler_.Take(quit_, worker, kSpin), ElementsAre(tracked.request));
+  EXPECT_LT(absl::Now() - start, kSpin / 2);
+  EXPECT_EQ(prepared_count, 1);
+  EndQuietly(tracked.request);
 }
 
 TEST_F(SchedulerTest, AWakeMakesWaitersLookAgain) {
