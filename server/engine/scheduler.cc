@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
 #include "server/engine/served_program.h"
 #include "server/engine/spin.h"
@@ -31,6 +32,12 @@ void Scheduler::RemoveProgram(const ServedProgram& program) {
 
 absl::Status Scheduler::Enqueue(RequestPtr request) {
   if (absl::Status alive = request->CheckAlive(); !alive.ok()) return alive;
+  CIPHERD_RETURN_IF_ERROR(Push(std::move(request)));
+  TellSpinners();
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::Push(RequestPtr request) {
   absl::MutexLock lock(&mu_);
   if (!closed_.ok()) return closed_;
   Queue* queue = FindQueue(request->program());
@@ -73,8 +80,11 @@ std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant&
 }
 
 void Scheduler::Wake() {
-  absl::MutexLock lock(&mu_);
-  SignalChange();
+  {
+    absl::MutexLock lock(&mu_);
+    SignalChange();
+  }
+  TellSpinners();
 }
 
 void Scheduler::Cancel(const RequestPtr& request) {
@@ -115,6 +125,7 @@ void Scheduler::Close(const absl::Status& status) {
     RemoveAll(ended);
     SignalChange();
   }
+  TellSpinners();
   for (const RequestPtr& request : ended) request->Finish(RequestState::kQueued, status);
 }
 
@@ -221,20 +232,26 @@ void Scheduler::RemoveAll(std::vector<RequestPtr>& removed) {
 }
 
 void Scheduler::SignalChange() {
-  change_count_.fetch_add(1, std::memory_order_release);
+  ++change_count_;
   changed_.SignalAll();
 }
 
+void Scheduler::TellSpinners() { told_count_.fetch_add(1, std::memory_order_release); }
+
 void Scheduler::AwaitChange(Claimant& claimant, absl::Duration spin, absl::Duration timeout) {
   if (spin > absl::ZeroDuration()) {
-    const uint64_t seen = change_count_.load(std::memory_order_relaxed);
+    const uint64_t seen = change_count_;
     const absl::Duration longest = std::min(spin, timeout);
-    mu_.Unlock();
-    claimant.PrepareToTake();
-    const bool has_changed =
-        SpinUntil([&] { return change_count_.load(std::memory_order_acquire) != seen; }, longest);
-    mu_.Lock();
-    if (has_changed || change_count_.load(std::memory_order_relaxed) != seen) return;
+    // Once more where it is told late of what it has seen before.
+    for (bool is_told = true; is_told;) {
+      const uint64_t told = told_count_.load(std::memory_order_relaxed);
+      mu_.Unlock();
+      claimant.PrepareToTake();
+      is_told =
+          SpinUntil([&] { return told_count_.load(std::memory_order_acquire) != told; }, longest);
+      mu_.Lock();
+      if (change_count_ != seen) return;
+    }
     timeout -= longest;
   }
   changed_.WaitWithTimeout(&mu_, timeout);

@@ -109,7 +109,10 @@ class Scheduler {
   std::vector<RequestPtr> TakeFrom(Queue& queue, Claimant& claimant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveAll(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Push(RequestPtr request) ABSL_LOCKS_EXCLUDED(mu_);
   void SignalChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After a change, without the lock: who looks without it would run into it otherwise, and sleep.
+  void TellSpinners() ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for a change, first without mu_ for up to `spin`.
   void AwaitChange(Claimant& claimant, absl::Duration spin, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -117,8 +120,10 @@ class Scheduler {
   const base::Clock& clock_;
   mutable absl::Mutex mu_;
   absl::CondVar changed_;
-  // Grows with every change, for those who look without the lock.
-  std::atomic<uint64_t> change_count_ = 0;
+  // Grows with every change.
+  uint64_t change_count_ ABSL_GUARDED_BY(mu_) = 0;
+  // Grows after every change, for those who look without the lock.
+  std::atomic<uint64_t> told_count_ = 0;
   std::list<Queue> queues_ ABSL_GUARDED_BY(mu_);
   // Not OK once closed.
   absl::Status closed_ ABSL_GUARDED_BY(mu_);
