@@ -152,6 +152,33 @@ struct Checked {
                                         stream);
   }
 
+  static absl::Status SumRotations(const RingTables& ring, const LimbPrimes& limbs,
+                                   const RotationSums& sums, ConstPolyView digits,
+                                   ConstPolyView addend, PolyView out, Stream& stream) {
+    LaunchCheck check("rotation_sums", ring, kLaunchers.arithmetic);
+    check.Limbs(limbs);
+    check.RequireRange("sums.sum_count", 1, sums.has_factors ? kMaxRotationSums : 1,
+                       sums.sum_count);
+    check.RequireRange("sums.rotation_count", 1, kMaxSumRotations, sums.rotation_count);
+    const int sum_count = std::clamp(sums.sum_count, 1, kMaxRotationSums);
+    check.Require(out.outer_count % (2 * sum_count) == 0, "out.outer_count",
+                  "two polynomials for each sum and item", out.outer_count);
+    check.Output("out", out, limbs.count);
+    const int64_t batch = out.outer_count / (2 * sum_count);
+    CheckRotations(check, limbs, sums, batch, digits, addend);
+    for (int s = 0; sums.has_factors && s < sum_count; ++s) {
+      for (int r = 0; r < std::min(sums.rotation_count, kMaxSumRotations); ++r) {
+        const RotationSums::Factor& factor = sums.factors[s][r];
+        if (factor.data == nullptr) continue;
+        const ConstPolyView view(factor.data, factor.item_stride == 0 ? 1 : batch,
+                                 factor.item_stride);
+        check.Input("sums.factors", view, limbs.count, batch, Overlap::kDisjoint);
+      }
+    }
+    CIPHERD_RETURN_IF_ERROR(check.Finish(stream));
+    return kLaunchers.rotation_sums(ring, limbs, sums, digits, addend, out, stream);
+  }
+
   static absl::Status Copy(const RingTables& ring, int limb_count, ConstPolyView a, PolyView out,
                            Stream& stream) {
     LaunchCheck check("copy", ring, kLaunchers.arithmetic);
@@ -281,12 +308,52 @@ struct Checked {
   // Of the key itself only the slot is known here.
   static void CheckKey(LaunchCheck& check, const LimbPrimes& limbs, int digit_count,
                        const KeySlot& key) {
+    CheckKeyForm(check, limbs, digit_count, key);
+    check.Read("key.slot", key.slot, sizeof(*key.slot));
+  }
+
+  static void CheckKeyForm(LaunchCheck& check, const LimbPrimes& limbs, int digit_count,
+                           const KeySlot& key) {
     for (int d = 0; d < std::min(digit_count, kMaxDigits); ++d) {
       check.RequireRange("key.key_digits", 0, kMaxDigits - 1, key.key_digits[d]);
     }
     check.RequireRange("key.key_limb_count", 1, kMaxLimbs, key.key_limb_count);
     check.RequireRange("key.first_limb", 0, key.key_limb_count - limbs.count, key.first_limb);
-    check.Read("key.slot", key.slot, sizeof(*key.slot));
+  }
+
+  static void CheckRotations(LaunchCheck& check, const LimbPrimes& limbs, const RotationSums& sums,
+                             int64_t batch, ConstPolyView digits, ConstPolyView addend) {
+    const int digit_count = std::clamp(sums.digit_count, 0, kMaxDigits - 1);
+    int addend_limbs = 1;
+    for (int l = 0; l < std::min(limbs.count, kMaxLimbs); ++l) {
+      if (sums.addend_scalars[l] != 0) addend_limbs = l + 1;
+    }
+    check.Require(addend.outer_count % 2 == 0, "addend.outer_count", "a multiple of 2",
+                  addend.outer_count);
+    check.WholeInput("addend", addend, addend_limbs, addend.outer_count, Overlap::kDisjoint);
+    bool has_keys = false;
+    for (int r = 0; r < std::min(sums.rotation_count, kMaxSumRotations); ++r) {
+      const RotationSums::Rotation& rotation = sums.rotations[r];
+      check.RequireRange("rotation.addend_item", 0, addend.outer_count / 2 - batch,
+                         rotation.addend_item);
+      check.GaloisElement(rotation.galois_element);
+      if (rotation.key_slot == nullptr) {
+        check.RequireRange("rotation.galois_element without a key", 1, 1, rotation.galois_element);
+        continue;
+      }
+      if (!has_keys) {
+        has_keys = true;
+        check.RequireRange("sums.digit_count", 1, kMaxDigits - 1, sums.digit_count);
+        check.Require(digits.outer_count % std::max(digit_count, 1) == 0, "digits.outer_count",
+                      "the same number for each digit", digits.outer_count);
+        check.WholeInput("digits", digits, limbs.count, digits.outer_count, Overlap::kDisjoint);
+        CheckKeyForm(check, limbs, digit_count, sums.key);
+      }
+      check.RequireRange("rotation.digit_item", 0,
+                         digits.outer_count / std::max(digit_count, 1) - batch,
+                         rotation.digit_item);
+      check.Read("rotation.key_slot", rotation.key_slot, sizeof(*rotation.key_slot));
+    }
   }
 
   static absl::Status CheckUnary(const char* op, const RingTables& ring, const LimbPrimes& limbs,
@@ -335,6 +402,7 @@ const KernelTable& CheckedTable() {
       .convert_basis = Front::ConvertBasis,
       .subtract_scale = Front::SubtractScale,
       .key_inner_product = Front::KeyInnerProduct,
+      .rotation_sums = Front::SumRotations,
       .copy = Front::Copy,
       .lift_signed = Front::LiftSigned,
       .fused = kLaunchers.fused == nullptr ? nullptr : &fused,

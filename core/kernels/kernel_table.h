@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "core/kernels/fused_kernels.h"
 #include "core/kernels/poly_view.h"
+#include "core/kernels/rotation_sums.h"
 #include "core/ring/ring_tables.h"
 #include "core/runtime/stream.h"
 
@@ -97,6 +98,12 @@ struct KernelTable {
   absl::Status (*key_inner_product)(const ring::RingTables& ring, const LimbPrimes& limbs,
                                     int digit_count, uint32_t galois_element, ConstPolyView digits,
                                     const KeySlot& key, PolyView out, runtime::Stream& stream);
+  // Sums of rotations (rotation_sums.h), NTT domain. `digits` is [digit_count, items, limb, N], not
+  // read where no rotation has a key, `addend` [2, items, limb, N], `out` [2, sum_count, batch,
+  // limb, N]. Each rotation is reduced once, and so is each sum.
+  absl::Status (*rotation_sums)(const ring::RingTables& ring, const LimbPrimes& limbs,
+                                const RotationSums& sums, ConstPolyView digits,
+                                ConstPolyView addend, PolyView out, runtime::Stream& stream);
   // out = a, limb by limb, between different strides (dropping limbs, broadcasting one polynomial).
   absl::Status (*copy)(const ring::RingTables& ring, int limb_count, ConstPolyView a, PolyView out,
                        runtime::Stream& stream);

@@ -16,6 +16,11 @@ class KeyInnerProduct {
     A::AddWordsToSum(digit, key0, sum0_);
     A::AddWordsToSum(digit, key1, sum1_);
   }
+  // Adds word · scalar, canonical both, to component 0; once, beside at most kMaxProductTerms - 1
+  // digits.
+  CIPHERD_HD void AddToComponent0(uint64_t word, uint64_t scalar) {
+    A::AddWordsToSum(word, scalar, sum0_);
+  }
   CIPHERD_HD uint64_t Component0(const typename A::Modulus& m) const {
     return A::ToWord(A::ReduceSum(sum0_, m));
   }

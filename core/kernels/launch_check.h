@@ -79,7 +79,8 @@ class LaunchCheck {
   static bool Disjoint(const Extent& a, const Extent& b);
   void AddAccess(uintptr_t address, int64_t bytes, bool is_write);
 
-  static constexpr int kMaxAccesses = 16;
+  // Those of rotation_sums are the most.
+  static constexpr int kMaxAccesses = kMaxSumRotations * (kMaxRotationSums + 1) + 16;
 
   const char* op_;
   int log_n_;

@@ -168,14 +168,16 @@ TEST_P(LimbKernelsTest, KeyInnerProductsEqualTheIntegerOnes) {
         for (const bool permutes : {false, true}) {
           Words out0(n), out1(n);
           KeyProductOperands operands = {.digit_count = digit_count,
-                                         .digits = digits.data(),
-                                         .digit_stride = n,
+                                         .digits = {},
                                          .key = {},
                                          .component_stride = n,
                                          .sources = permutes ? sources.data() : nullptr,
                                          .out0 = out0.data(),
                                          .out1 = out1.data()};
-          for (int d = 0; d < digit_count; ++d) operands.key[d] = key.data() + d * 2 * n;
+          for (int d = 0; d < digit_count; ++d) {
+            operands.digits[d] = digits.data() + d * n;
+            operands.key[d] = key.data() + d * 2 * n;
+          }
           tested_->key_inner_product(prime, n, operands);
           Words expected0(n), expected1(n);
           operands.out0 = expected0.data();

@@ -35,6 +35,7 @@ struct Operation {
   bool reads_b = false;
   bool may_be_in_place = false;
   std::function<absl::Status(const kernels::KernelTable&, const Operands&, runtime::Stream&)> run;
+  bool reads_slot = false;
 };
 
 inline std::vector<Operation> AllOperations() {
@@ -98,7 +99,19 @@ inline std::vector<Operation> AllOperations() {
          key.slot = x.slot;
          key.key_limb_count = x.limbs.count;
          return k.key_inner_product(x.ring, x.limbs, 1, 5, one(x, x.a), key, out(x, 2), s);
-       }},
+       },
+       true},
+      {"rotation_sums", true, false,
+       [=](const KernelTable& k, const Operands& x, Stream& s) {
+         kernels::RotationSums sums;
+         sums.rotation_count = 1;
+         sums.rotations[0] = {.key_slot = x.slot, .galois_element = 5};
+         sums.digit_count = 1;
+         sums.key.key_limb_count = x.limbs.count;
+         sums.addend_scalars = {1, 1};
+         return k.rotation_sums(x.ring, x.limbs, sums, one(x, x.a), x.ViewOf(x.b, 2), out(x, 2), s);
+       },
+       true},
       {"copy", false, false,
        [=](const KernelTable& k, const Operands& x, Stream& s) {
          return k.copy(x.ring, x.limbs.count, one(x, x.a), out(x, 1), s);

@@ -33,6 +33,7 @@ constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
       .convert_basis = BasisConversionLaunchers<A>::Convert,
       .subtract_scale = EntryLaunchers<A>::SubtractScale,
       .key_inner_product = KeyInnerProductLaunchers<A>::Run,
+      .rotation_sums = RotationSumsLaunchers<A>::Run,
       .copy = EntryLaunchers<A>::Copy,
       .lift_signed = EntryLaunchers<A>::LiftSigned,
       .fused = &kFused<A>,

@@ -65,6 +65,12 @@ struct KeyInnerProductLaunchers {
                           PolyView out, Stream&);
 };
 
+template <class A>
+struct RotationSumsLaunchers {
+  static absl::Status Run(const RingTables&, const LimbPrimes&, const RotationSums&,
+                          ConstPolyView digits, ConstPolyView addend, PolyView out, Stream&);
+};
+
 // All of them, with math::IntegerArithmetic, and with math::FmaArithmetic, which takes rings whose
 // primes are all below 2^50 (RingTables::all_fma).
 extern const KernelTable kIntegerLaunchers;

@@ -25,10 +25,9 @@ absl::Status KeyInnerProductLaunchers<Choice>::Run(const RingTables& ring, const
         ring, limbs, batch, Work::kHeavy, [&](int64_t item, int limb, const PrimeConstants& prime) {
           KeyProductOperands operands;
           operands.digit_count = digit_count;
-          operands.digits = LimbOf(digits, item, limb, ring.log_n);
-          operands.digit_stride = batch * digits.outer_stride;
           operands.component_stride = key.key_limb_count * n;
           for (int d = 0; d < digit_count; ++d) {
+            operands.digits[d] = LimbOf(digits, d * batch + item, limb, ring.log_n);
             operands.key[d] = key_words + key.key_digits[d] * 2 * operands.component_stride +
                               (key.first_limb + limb) * n;
           }

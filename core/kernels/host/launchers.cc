@@ -24,6 +24,7 @@ constexpr KernelTable MakeTable(const char* name, Arithmetic arithmetic) {
       .convert_basis = BasisConversionLaunchers<Choice>::Convert,
       .subtract_scale = EntryLaunchers<Choice>::SubtractScale,
       .key_inner_product = KeyInnerProductLaunchers<Choice>::Run,
+      .rotation_sums = RotationSumsLaunchers<Choice>::Run,
       .copy = EntryLaunchers<Choice>::Copy,
       .lift_signed = EntryLaunchers<Choice>::LiftSigned,
       .fused = nullptr,

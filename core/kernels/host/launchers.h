@@ -61,6 +61,12 @@ struct KeyInnerProductLaunchers {
                           PolyView out, Stream&);
 };
 
+template <class Choice>
+struct RotationSumsLaunchers {
+  static absl::Status Run(const RingTables&, const LimbPrimes&, const RotationSums&,
+                          ConstPolyView digits, ConstPolyView addend, PolyView out, Stream&);
+};
+
 // All of them, with math::IntegerArithmetic; with math::FmaArithmetic, which takes rings whose
 // primes are all below 2^50 (RingTables::all_fma); and with the fastest loops for each limb.
 extern const KernelTable kIntegerLaunchers;

@@ -13,11 +13,11 @@
 
 namespace cipherd::kernels::host {
 
-// Where one limb of one batch item of a key inner product lies.
+// Where one limb of one batch item of a key inner product lies: sums of products that share one
+// operand, the digits.
 struct KeyProductOperands {
   int digit_count;
-  const uint64_t* digits;
-  int64_t digit_stride;
+  std::array<const uint64_t*, kMaxDigits> digits;
   // The limb of the key's first component, by digit; the second is component_stride words on.
   std::array<const uint64_t*, kMaxDigits> key;
   int64_t component_stride;

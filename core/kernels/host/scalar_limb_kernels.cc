@@ -99,7 +99,7 @@ struct Loops {
     for (int64_t begin = 0; begin < n; begin += tile) {
       std::array<KeyInnerProduct<A>, kTile> sums = {};
       for (int d = 0; d < operands.digit_count; ++d) {
-        const uint64_t* digit = operands.digits + d * operands.digit_stride;
+        const uint64_t* digit = operands.digits[d];
         const uint64_t* key0 = operands.key[d] + begin;
         const uint64_t* key1 = key0 + operands.component_stride;
         // An automorphism maps aligned blocks of 2^k entries to such blocks, in an order that the

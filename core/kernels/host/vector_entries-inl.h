@@ -130,7 +130,7 @@ void KeyInnerProductLimb(const ring::PrimeConstants& prime, int64_t n,
       hn::Store(hn::Zero(Full()), Full(), sums[1] + k);
     }
     for (int d = 0; d < operands.digit_count; ++d) {
-      const uint64_t* digit = operands.digits + d * operands.digit_stride;
+      const uint64_t* digit = operands.digits[d];
       const uint64_t* tile = digit + begin;
       if (operands.sources != nullptr) {
         const uint32_t* sources = operands.sources + begin;
