@@ -37,13 +37,14 @@ absl::Status CheckShape(const Tensor& data, std::string_view path, size_t leadin
 }
 
 value::ValueMetadata CommonMetadata(int depth, double scale, value::PolynomialDomain domain,
+                                    value::ModulusBasis basis,
                                     const ContextParameters& parameters) {
   value::ValueMetadata metadata;
   metadata.depth = depth;
   metadata.scale = scale;
-  metadata.prime_ids = parameters.ActivePrimeIds(depth, /*with_p=*/false);
+  metadata.prime_ids = parameters.ActivePrimeIds(depth, basis == value::ModulusBasis::kQP);
   metadata.domain = domain;
-  metadata.basis = value::ModulusBasis::kQ;
+  metadata.basis = basis;
   metadata.residue_representation = value::ResidueRepresentation::kStandard;
   return metadata;
 }
@@ -84,7 +85,7 @@ ExactValue Ciphertext::ToValue(const ContextParameters& parameters,
   ExactValue value;
   value.type = value::ValueType::kCiphertext;
   value.context_id = std::string(context_id);
-  value.metadata = CommonMetadata(depth, scale, domain, parameters);
+  value.metadata = CommonMetadata(depth, scale, domain, value::ModulusBasis::kQ, parameters);
   value.tensors.emplace_back("data", data);
   return value;
 }
@@ -110,7 +111,7 @@ ExactValue Plaintext::ToValue(const ContextParameters& parameters,
   ExactValue value;
   value.type = value::ValueType::kPlaintext;
   value.context_id = std::string(context_id);
-  value.metadata = CommonMetadata(depth, scale, domain, parameters);
+  value.metadata = CommonMetadata(depth, scale, domain, basis, parameters);
   value.metadata.plaintext_representation = value::PlaintextRepresentation::kRns;
   value.tensors.emplace_back("data", data);
   return value;

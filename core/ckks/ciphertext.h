@@ -37,18 +37,20 @@ struct Ciphertext {
 };
 
 // An encoded plaintext in RNS form. Invariant: data is contiguous uint64
-// [batch…, active_q_count(depth), N].
+// [batch…, active_q_count(depth), N], or with the limbs of P after those of Q where the basis is
+// QP: what multiplies a ciphertext before it is divided by P (linear_transform.h).
 struct Plaintext {
   value::Tensor data;
   int depth = 0;
   double scale = 0;
   value::PolynomialDomain domain = value::PolynomialDomain::kNtt;
+  value::ModulusBasis basis = value::ModulusBasis::kQ;
 
   int limb_count() const { return static_cast<int>(data.shape()[data.shape().size() - 2]); }
   // Product of the batch axes; 1 for an unbatched plaintext.
   int64_t batch_count() const;
 
-  // As Ciphertext::FromValue, for plaintexts of representation rns.
+  // As Ciphertext::FromValue, for plaintexts of representation rns and basis Q.
   static absl::StatusOr<Plaintext> FromValue(const value::ExactValue& value, std::string_view path,
                                              const ContextParameters& parameters,
                                              std::string_view context_id);

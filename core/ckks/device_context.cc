@@ -232,6 +232,10 @@ absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::Create(
     tables.q = ToLimbPrimes(parameters.ActivePrimeIds(depth, false));
     tables.qp = ToLimbPrimes(parameters.ActivePrimeIds(depth, true));
     const int p_count = parameters.p_count();
+    const LimbPrimes p = Slice(tables.qp, tables.q.count, p_count);
+    for (int l = 0; l < tables.q.count; ++l) {
+      tables.p_residues[l] = basis.ProductMod(Rows(p), tables.q.prime[l]);
+    }
     CIPHERD_RETURN_IF_ERROR(FillDrop(basis, tables.qp, 0, p_count, pending, tables.mod_down));
     if (depth < parameters.max_depth()) {
       const int group = parameters.rescale_groups[depth];

@@ -9,6 +9,7 @@
 // every launch that uses it, captured graphs included, and the device must outlive it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -94,6 +95,10 @@ class DeviceContext {
   // Requires 0 ≤ depth ≤ max_depth.
   const kernels::LimbPrimes& q_limbs(int depth) const { return depths_[depth].q; }
   const kernels::LimbPrimes& qp_limbs(int depth) const { return depths_[depth].qp; }
+  // P modulo the prime of each limb of qp_limbs: 0 for those of P.
+  const std::array<uint64_t, kernels::kMaxLimbs>& p_residues(int depth) const {
+    return depths_[depth].p_residues;
+  }
   const LimbDrop& mod_down(int depth) const { return depths_[depth].mod_down; }
   const ModUpPlan& mod_up(int depth) const { return depths_[depth].mod_up; }
   // From `depth` to depth + 1. Requires depth < max_depth.
@@ -108,6 +113,7 @@ class DeviceContext {
   struct Depth {
     kernels::LimbPrimes q;
     kernels::LimbPrimes qp;
+    std::array<uint64_t, kernels::kMaxLimbs> p_residues = {};
     LimbDrop mod_down;
     LimbDrop rescale;
     LimbDrop mod_down_rescale;

@@ -108,13 +108,13 @@ Encoder::Encoder(std::shared_ptr<const Context> context)
 Encoder::~Encoder() = default;
 Encoder::Encoder(Encoder&&) noexcept = default;
 
-absl::StatusOr<Plaintext> Encoder::Encode(std::span<const double> slots, int depth,
-                                          double scale) const {
-  return EncodeComplex(std::vector<Complex>(slots.begin(), slots.end()), depth, scale);
+absl::StatusOr<Plaintext> Encoder::Encode(std::span<const double> slots, int depth, double scale,
+                                          value::ModulusBasis basis) const {
+  return EncodeComplex(std::vector<Complex>(slots.begin(), slots.end()), depth, scale, basis);
 }
 
 absl::StatusOr<Plaintext> Encoder::EncodeComplex(std::span<const Complex> slots, int depth,
-                                                 double scale) const {
+                                                 double scale, value::ModulusBasis basis) const {
   const ContextParameters& parameters = context_->parameters();
   const size_t slot_count = static_cast<size_t>(parameters.slot_count());
   if (slots.size() > slot_count) {
@@ -155,9 +155,13 @@ absl::StatusOr<Plaintext> Encoder::EncodeComplex(std::span<const Complex> slots,
   std::vector<ScaledInteger> rounded;
   rounded.reserve(coefficients.size());
   for (double x : coefficients) rounded.push_back(RoundExactly(x));
-  const std::vector<int64_t> prime_ids = parameters.ActivePrimeIds(depth, /*with_p=*/false);
-  Plaintext plaintext{
-      .data = {}, .depth = depth, .scale = scale, .domain = value::PolynomialDomain::kNtt};
+  const std::vector<int64_t> prime_ids =
+      parameters.ActivePrimeIds(depth, basis == value::ModulusBasis::kQP);
+  Plaintext plaintext{.data = {},
+                      .depth = depth,
+                      .scale = scale,
+                      .domain = value::PolynomialDomain::kNtt,
+                      .basis = basis};
   CIPHERD_ASSIGN_OR_RETURN(
       plaintext.data,
       value::Tensor::AllocateHost(value::DType::kUint64, {static_cast<int64_t>(prime_ids.size()),
@@ -179,6 +183,11 @@ absl::StatusOr<std::vector<Complex>> Encoder::Decode(const Plaintext& plaintext)
   if (plaintext.depth < 0 || plaintext.depth > parameters.max_depth()) {
     return absl::InvalidArgumentError(
         absl::StrCat("depth: expected 0 to ", parameters.max_depth(), ", got ", plaintext.depth));
+  }
+  if (plaintext.basis != value::ModulusBasis::kQ) {
+    return absl::InvalidArgumentError(absl::StrCat("plaintext.basis: expected Q, got ",
+                                                   std::string(value::ToString(plaintext.basis)),
+                                                   "; encode it modulo Q alone"));
   }
   const std::vector<int64_t> prime_ids =
       parameters.ActivePrimeIds(plaintext.depth, /*with_p=*/false);

@@ -26,14 +26,16 @@ class Encoder {
   Encoder(Encoder&&) noexcept;
 
   // Encodes at most S real numbers (the rest are 0) at `depth` and `scale` into pageable host
-  // memory, NTT domain. InvalidArgument where there are too many, one is not finite, or a scaled
-  // coefficient exceeds a quarter of the modulus at that depth (naming the largest magnitude and
-  // the bound).
-  absl::StatusOr<Plaintext> Encode(std::span<const double> slots, int depth, double scale) const;
-  absl::StatusOr<Plaintext> EncodeComplex(std::span<const std::complex<double>> slots, int depth,
-                                          double scale) const;
+  // memory, NTT domain, modulo the primes of `basis`. InvalidArgument where there are too many, one
+  // is not finite, or a scaled coefficient exceeds a quarter of the modulus at that depth (naming
+  // the largest magnitude and the bound).
+  absl::StatusOr<Plaintext> Encode(std::span<const double> slots, int depth, double scale,
+                                   value::ModulusBasis basis = value::ModulusBasis::kQ) const;
+  absl::StatusOr<Plaintext> EncodeComplex(
+      std::span<const std::complex<double>> slots, int depth, double scale,
+      value::ModulusBasis basis = value::ModulusBasis::kQ) const;
 
-  // The S slots of a host plaintext in either domain, divided by its scale.
+  // The S slots of a host plaintext of basis Q in either domain, divided by its scale.
   absl::StatusOr<std::vector<std::complex<double>>> Decode(const Plaintext& plaintext) const;
 
  private:

@@ -19,7 +19,7 @@ absl::Status Refuse(const Operation& operation, const Parts&... parts) {
 
 template <typename Operand>
 absl::Status CheckForm(const Operation& operation, std::string_view role, const Operand& a,
-                       size_t leading) {
+                       size_t leading, value::ModulusBasis basis) {
   const DeviceContext& context = operation.context;
   const ContextParameters& parameters = context.parameters();
   const std::string name(role);
@@ -32,15 +32,16 @@ absl::Status CheckForm(const Operation& operation, std::string_view role, const 
     return Refuse(operation, name, ": depth: expected 0 to ", parameters.max_depth(), ", got ",
                   a.depth);
   }
+  const int limb_count = parameters.active_q_count(a.depth) +
+                         (basis == value::ModulusBasis::kQP ? parameters.p_count() : 0);
   const value::Tensor& data = a.data;
   const std::vector<int64_t>& shape = data.shape();
   if (data.dtype() != value::DType::kUint64 || !data.is_contiguous() ||
       shape.size() < leading + 2 || data.element_count() == 0 ||
-      shape.back() != parameters.ring_degree() ||
-      shape[shape.size() - 2] != parameters.active_q_count(a.depth)) {
+      shape.back() != parameters.ring_degree() || shape[shape.size() - 2] != limb_count) {
     return Refuse(operation, name, ": data: expected contiguous uint64 [",
-                  leading == 1 ? "component, " : "", "batch…, ", parameters.active_q_count(a.depth),
-                  ", ", parameters.ring_degree(), "] at depth ", a.depth, ", got ",
+                  leading == 1 ? "component, " : "", "batch…, ", limb_count, ", ",
+                  parameters.ring_degree(), "] at depth ", a.depth, ", got ",
                   std::string(value::ToString(data.dtype())), " ", ListOf(shape));
   }
   if (data.placement() != value::Placement::On(context.device())) {
@@ -53,7 +54,7 @@ absl::Status CheckForm(const Operation& operation, std::string_view role, const 
 }  // namespace
 
 absl::Status CheckOperand(const Operation& operation, std::string_view role, const Ciphertext& a) {
-  CIPHERD_RETURN_IF_ERROR(CheckForm(operation, role, a, 1));
+  CIPHERD_RETURN_IF_ERROR(CheckForm(operation, role, a, 1, value::ModulusBasis::kQ));
   if (a.component_count() != 2 && a.component_count() != 3) {
     return Refuse(operation, std::string(role), ": components: expected 2 or 3, got ",
                   a.component_count());
@@ -61,8 +62,14 @@ absl::Status CheckOperand(const Operation& operation, std::string_view role, con
   return absl::OkStatus();
 }
 
-absl::Status CheckOperand(const Operation& operation, std::string_view role, const Plaintext& a) {
-  return CheckForm(operation, role, a, 0);
+absl::Status CheckOperand(const Operation& operation, std::string_view role, const Plaintext& a,
+                          value::ModulusBasis basis) {
+  if (a.basis != basis) {
+    return Refuse(operation, std::string(role), ": basis: expected ",
+                  std::string(value::ToString(basis)), ", got ",
+                  std::string(value::ToString(a.basis)), "; encode it for that (Encoder)");
+  }
+  return CheckForm(operation, role, a, 0, basis);
 }
 
 absl::Status CheckNtt(const Operation& operation, std::string_view role,

@@ -24,9 +24,10 @@ struct Operation {
 };
 
 // The operand is well formed for the context (depth, components, shape, dtype, contiguous), and it
-// and the stream are on the device of the context.
+// and the stream are on the device of the context; a plaintext is of `basis`.
 absl::Status CheckOperand(const Operation& operation, std::string_view role, const Ciphertext& a);
-absl::Status CheckOperand(const Operation& operation, std::string_view role, const Plaintext& a);
+absl::Status CheckOperand(const Operation& operation, std::string_view role, const Plaintext& a,
+                          value::ModulusBasis basis = value::ModulusBasis::kQ);
 
 // The operand is in the NTT domain. `mend` is what to call otherwise.
 absl::Status CheckNtt(const Operation& operation, std::string_view role,

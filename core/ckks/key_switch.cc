@@ -18,21 +18,6 @@ bool LiftIsFused(const DeviceContext& context, int depth) {
   return context.fused() != nullptr && context.mod_up(depth).fused.lift_count > 0;
 }
 
-absl::StatusOr<kernels::KeySlot> SlotOf(const DeviceContext& context, int depth, const KeyId& id,
-                                        const KeyTable& keys) {
-  CIPHERD_ASSIGN_OR_RETURN(const int slot, keys.layout.SlotOf(id));
-  const ContextParameters& parameters = context.parameters();
-  const ModUpPlan& plan = context.mod_up(depth);
-  kernels::KeySlot key;
-  key.slot = keys.addresses.data_as<const uint64_t*>() + slot;
-  key.key_limb_count = parameters.q_count() + parameters.p_count();
-  key.first_limb = parameters.dropped_count(depth);
-  for (size_t d = 0; d < plan.digits.size(); ++d) {
-    key.key_digits[d] = static_cast<uint16_t>(plan.digits[d].key_digit);
-  }
-  return key;
-}
-
 // A new tensor like `data` with another number of limbs.
 absl::StatusOr<Tensor> AllocateLimbs(const Tensor& data, int64_t limb_count,
                                      runtime::Stream& stream) {
@@ -147,6 +132,21 @@ class ComposedDrop {
 
 }  // namespace
 
+absl::StatusOr<kernels::KeySlot> KeySlotOf(const DeviceContext& context, int depth, const KeyId& id,
+                                           const KeyTable& keys) {
+  CIPHERD_ASSIGN_OR_RETURN(const int slot, keys.layout.SlotOf(id));
+  const ContextParameters& parameters = context.parameters();
+  const ModUpPlan& plan = context.mod_up(depth);
+  kernels::KeySlot key;
+  key.slot = keys.addresses.data_as<const uint64_t*>() + slot;
+  key.key_limb_count = parameters.q_count() + parameters.p_count();
+  key.first_limb = parameters.dropped_count(depth);
+  for (size_t d = 0; d < plan.digits.size(); ++d) {
+    key.key_digits[d] = static_cast<uint16_t>(plan.digits[d].key_digit);
+  }
+  return key;
+}
+
 absl::StatusOr<Tensor> ModUp(const DeviceContext& context, const Ciphertext& a, int component,
                              runtime::Stream& stream) {
   const kernels::KernelTable& kernels = context.kernels();
@@ -195,7 +195,7 @@ absl::StatusOr<Tensor> ModUp(const DeviceContext& context, const Ciphertext& a, 
 absl::Status KeyInnerProduct(const DeviceContext& context, const Ciphertext& like,
                              const Tensor& digits, uint32_t galois_element, const KeyId& id,
                              const KeyTable& keys, const Tensor& out, runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(const kernels::KeySlot key, SlotOf(context, like.depth, id, keys));
+  CIPHERD_ASSIGN_OR_RETURN(const kernels::KeySlot key, KeySlotOf(context, like.depth, id, keys));
   const ModUpPlan& plan = context.mod_up(like.depth);
   return context.kernels().key_inner_product(context.ring(), context.qp_limbs(like.depth),
                                              static_cast<int>(plan.digits.size()), galois_element,
@@ -226,7 +226,7 @@ absl::StatusOr<Tensor> SwitchKey(const DeviceContext& context, const Ciphertext&
         KeyInnerProduct(context, a, digits, galois_element, id, keys, product, stream));
     return product;
   }
-  CIPHERD_ASSIGN_OR_RETURN(const kernels::KeySlot key, SlotOf(context, a.depth, id, keys));
+  CIPHERD_ASSIGN_OR_RETURN(const kernels::KeySlot key, KeySlotOf(context, a.depth, id, keys));
   const kernels::LiftPlan& plan = context.mod_up(a.depth).fused;
   CIPHERD_ASSIGN_OR_RETURN(const Tensor packed, AllocateLike(a, 1, a.limb_count(), stream));
   CIPHERD_ASSIGN_OR_RETURN(const Tensor digits, AllocateLike(a, plan.lift_count, qp_count, stream));

@@ -20,6 +20,10 @@
 
 namespace cipherd::ckks::internal {
 
+// Where a launch at a depth finds the key `id`. FailedPrecondition where the table lacks it.
+absl::StatusOr<kernels::KeySlot> KeySlotOf(const DeviceContext& context, int depth, const KeyId& id,
+                                           const KeyTable& keys);
+
 // Digits [active digit, batch…, active QP limbs, N] of component `component` of `a`.
 absl::StatusOr<value::Tensor> ModUp(const DeviceContext& context, const Ciphertext& a,
                                     int component, runtime::Stream& stream);

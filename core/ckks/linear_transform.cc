@@ -1,14 +1,14 @@
 #include "core/ckks/linear_transform.h"
 
-#include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/device_context.h"
+#include "core/ckks/double_hoisting.h"
 #include "core/ckks/evaluator_checks.h"
 #include "core/ckks/key_switch.h"
 #include "core/ckks/value_checks.h"
@@ -20,42 +20,6 @@ using internal::AllComponents;
 using internal::Components;
 using internal::Operation;
 using value::Tensor;
-
-// Rotations that a span needs, or `limit` as soon as there are no fewer. `offsets` ascending;
-// `last_span` holds, by baby step, the last span that met it.
-int64_t CountRotations(const std::vector<int64_t>& offsets, int64_t span, int64_t limit,
-                       std::vector<int64_t>& last_span) {
-  int64_t count = 0;
-  int64_t last_giant = 0;
-  for (int64_t offset : offsets) {
-    const int64_t baby = offset % span;
-    const int64_t giant = offset - baby;
-    if (giant != last_giant) {
-      ++count;
-      last_giant = giant;
-    }
-    if (baby != 0 && last_span[baby] != span) {
-      ++count;
-      last_span[baby] = span;
-    }
-    if (count >= limit) return limit;
-  }
-  return count;
-}
-
-int64_t BestSpan(const std::vector<int64_t>& offsets, int64_t slot_count) {
-  std::vector<int64_t> last_span(slot_count, 0);
-  int64_t best_span = 1;
-  int64_t best = CountRotations(offsets, 1, INT64_MAX, last_span);
-  for (int64_t span = 2; span <= slot_count && best > 0; ++span) {
-    const int64_t count = CountRotations(offsets, span, best, last_span);
-    if (count < best) {
-      best = count;
-      best_span = span;
-    }
-  }
-  return best_span;
-}
 
 absl::Status CheckDiagonals(const Operation& operation, const BsgsPlan& plan,
                             const std::map<int64_t, Plaintext>& diagonals, const Ciphertext& a) {
@@ -70,7 +34,7 @@ absl::Status CheckDiagonals(const Operation& operation, const BsgsPlan& plan,
       }
       const Plaintext& diagonal = found->second;
       if (first == nullptr) first = &diagonal;
-      CIPHERD_RETURN_IF_ERROR(CheckOperand(operation, role, diagonal));
+      CIPHERD_RETURN_IF_ERROR(CheckOperand(operation, role, diagonal, plan.diagonal_basis()));
       CIPHERD_RETURN_IF_ERROR(
           CheckNtt(operation, role, diagonal.domain, "encode it in the NTT domain (Encoder)"));
       CIPHERD_RETURN_IF_ERROR(CheckSameDepth(operation, a.depth, diagonal.depth));
@@ -182,66 +146,33 @@ class RotationSum {
   std::optional<Tensor> permuted_;   // [1, batch…, Q limbs, N]: component 0
 };
 
+// Baby steps as ciphertexts over Q, from one ModUp.
+absl::StatusOr<Ciphertext> HoistOnce(const Evaluator& evaluator, const Operation& operation,
+                                     const BsgsPlan& plan,
+                                     const std::map<int64_t, Plaintext>& diagonals,
+                                     const Ciphertext& a, const KeyTable& keys, double scale) {
+  runtime::Stream& stream = operation.stream;
+  // The input rotated by every baby step.
+  std::map<int64_t, Ciphertext> rotated;
+  rotated.emplace(0, a);
+  if (const std::vector<int64_t> steps = plan.BabySteps(); !steps.empty()) {
+    CIPHERD_ASSIGN_OR_RETURN(const HoistedCiphertext hoisted, evaluator.Hoist(a, stream));
+    for (int64_t step : steps) {
+      CIPHERD_ASSIGN_OR_RETURN(Ciphertext turned,
+                               evaluator.RotateHoisted(hoisted, step, keys, stream));
+      rotated.emplace(step, std::move(turned));
+    }
+  }
+  RotationSum sum(operation);
+  Ciphertext like;
+  for (const auto& [giant, terms] : plan.giants()) {
+    CIPHERD_ASSIGN_OR_RETURN(like, InnerSum(operation, terms, diagonals, rotated, scale));
+    CIPHERD_RETURN_IF_ERROR(sum.Add(like, giant, keys));
+  }
+  return sum.Finish(like);
+}
+
 }  // namespace
-
-absl::StatusOr<BsgsPlan> BsgsPlan::Make(std::vector<int64_t> offsets, int64_t slot_count,
-                                        int64_t baby_span) {
-  if (slot_count < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("slot_count: expected at least 1, got ", slot_count));
-  }
-  if (baby_span < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("baby_span: expected at least 0, got ", baby_span));
-  }
-  if (offsets.empty()) {
-    return absl::InvalidArgumentError("offsets: expected at least 1 diagonal, got 0");
-  }
-  std::sort(offsets.begin(), offsets.end());
-  for (size_t i = 0; i < offsets.size(); ++i) {
-    if (offsets[i] < 0 || offsets[i] >= slot_count) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("offsets: expected numbers in [0, ", slot_count, "), got ", offsets[i]));
-    }
-    if (i > 0 && offsets[i] == offsets[i - 1]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("offsets: expected distinct numbers, got ", offsets[i], " twice"));
-    }
-  }
-  BsgsPlan plan;
-  plan.slot_count_ = slot_count;
-  plan.baby_span_ = baby_span == 0 ? BestSpan(offsets, slot_count) : baby_span;
-  for (int64_t offset : offsets) {
-    const int64_t baby = offset % plan.baby_span_;
-    plan.giants_[offset - baby].push_back({.offset = offset, .baby = baby});
-  }
-  return plan;
-}
-
-std::vector<int64_t> BsgsPlan::BabySteps() const {
-  std::set<int64_t> steps;
-  for (const auto& [giant, terms] : giants_) {
-    for (const Term& term : terms) {
-      if (term.baby != 0) steps.insert(term.baby);
-    }
-  }
-  return {steps.begin(), steps.end()};
-}
-
-std::vector<int64_t> BsgsPlan::GiantSteps() const {
-  std::vector<int64_t> steps;
-  for (const auto& [giant, terms] : giants_) {
-    if (giant != 0) steps.push_back(giant);
-  }
-  return steps;
-}
-
-std::vector<KeyId> BsgsPlan::Keys() const {
-  std::vector<KeyId> keys;
-  for (int64_t step : BabySteps()) keys.push_back(KeyId::Rotation(step, slot_count_));
-  for (int64_t step : GiantSteps()) keys.push_back(KeyId::Rotation(step, slot_count_));
-  return KeyLayout(std::move(keys)).ids();
-}
 
 absl::StatusOr<Ciphertext> ApplyLinearTransform(const Evaluator& evaluator, const BsgsPlan& plan,
                                                 const std::map<int64_t, Plaintext>& diagonals,
@@ -261,26 +192,13 @@ absl::StatusOr<Ciphertext> ApplyLinearTransform(const Evaluator& evaluator, cons
   CIPHERD_RETURN_IF_ERROR(CheckDiagonals(operation, plan, diagonals, a));
   CIPHERD_RETURN_IF_ERROR(CheckKeys(plan, keys));
 
-  // The input rotated by every baby step.
-  std::map<int64_t, Ciphertext> rotated;
-  rotated.emplace(0, a);
-  if (const std::vector<int64_t> steps = plan.BabySteps(); !steps.empty()) {
-    CIPHERD_ASSIGN_OR_RETURN(const HoistedCiphertext hoisted, evaluator.Hoist(a, stream));
-    for (int64_t step : steps) {
-      CIPHERD_ASSIGN_OR_RETURN(Ciphertext turned,
-                               evaluator.RotateHoisted(hoisted, step, keys, stream));
-      rotated.emplace(step, std::move(turned));
-    }
-  }
-
   const double scale = a.scale * diagonals.at(plan.giants().begin()->second.front().offset).scale;
-  RotationSum sum(operation);
-  Ciphertext like;
-  for (const auto& [giant, terms] : plan.giants()) {
-    CIPHERD_ASSIGN_OR_RETURN(like, InnerSum(operation, terms, diagonals, rotated, scale));
-    CIPHERD_RETURN_IF_ERROR(sum.Add(like, giant, keys));
-  }
-  return sum.Finish(like);
+  if (!plan.hoists_twice()) return HoistOnce(evaluator, operation, plan, diagonals, a, keys, scale);
+  Ciphertext out = a;
+  out.scale = scale;
+  CIPHERD_ASSIGN_OR_RETURN(
+      out.data, internal::DoubleHoistedTransform(context, plan, diagonals, a, keys, stream).Run());
+  return out;
 }
 
 }  // namespace cipherd::ckks

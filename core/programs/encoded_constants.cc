@@ -41,7 +41,8 @@ class ConstantEncoder {
       : program_(program), encoder_(encoder), stream_(stream) {}
 
   absl::Status AddSlots(const Operation& operation) {
-    CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext, Encode(operation, Row(operation, 0)));
+    CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext,
+                             Encode(operation, Row(operation, 0), value::ModulusBasis::kQ));
     CIPHERD_ASSIGN_OR_RETURN(std::vector<ckks::Plaintext> resident,
                              Upload({std::move(plaintext)}, stream_));
     encoded_.bytes += resident.front().data.bytes();
@@ -54,7 +55,8 @@ class ConstantEncoder {
     const int64_t count = offset_tensor.element_count();
     const int64_t* offsets = offset_tensor.data_as<const int64_t>();
     std::map<int64_t, int64_t> giant_of;
-    for (const auto& [giant, terms] : program_.plans.find(operation.name)->second.giants()) {
+    const ckks::BsgsPlan& plan = program_.plans.find(operation.name)->second;
+    for (const auto& [giant, terms] : plan.giants()) {
       for (const ckks::BsgsPlan::Term& term : terms) giant_of[term.offset] = giant;
     }
     std::vector<ckks::Plaintext> plaintexts;
@@ -63,7 +65,8 @@ class ConstantEncoder {
       std::vector<double> slots = Row(operation, row);
       // Slot j receives slot j - giant.
       std::rotate(slots.begin(), slots.end() - giant_of.at(offsets[row]), slots.end());
-      CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext, Encode(operation, slots));
+      CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext,
+                               Encode(operation, slots, plan.diagonal_basis()));
       plaintexts.push_back(std::move(plaintext));
     }
     CIPHERD_ASSIGN_OR_RETURN(std::vector<ckks::Plaintext> resident,
@@ -89,10 +92,11 @@ class ConstantEncoder {
   }
 
   absl::StatusOr<ckks::Plaintext> Encode(const Operation& operation,
-                                         const std::vector<double>& slots) const {
+                                         const std::vector<double>& slots,
+                                         value::ModulusBasis basis) const {
     absl::StatusOr<ckks::Plaintext> plaintext =
         encoder_.Encode(slots, program_.edges.find(operation.a)->second.depth,
-                        program_.constant_scales.find(operation.name)->second);
+                        program_.constant_scales.find(operation.name)->second, basis);
     if (plaintext.ok()) return plaintext;
     return absl::Status(
         plaintext.status().code(),

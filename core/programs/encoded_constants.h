@@ -17,8 +17,8 @@ namespace cipherd::programs::internal {
 struct EncodedConstants {
   // Of plain operations, by operation name.
   std::map<std::string, ckks::Plaintext, std::less<>> slots;
-  // Of linear transforms: by operation name, then by offset; rotated by minus their giant step, as
-  // ckks::ApplyLinearTransform takes them.
+  // Of linear transforms: by operation name, then by offset; rotated by minus their giant step and
+  // of the basis of their plan, as ckks::ApplyLinearTransform takes them.
   std::map<std::string, std::map<int64_t, ckks::Plaintext>, std::less<>> diagonals;
   int64_t bytes = 0;
 };

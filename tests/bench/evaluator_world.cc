@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -17,6 +18,13 @@
 
 namespace cipherd::bench {
 namespace {
+
+// 0 to count - 1.
+std::vector<int64_t> FirstOffsets(int64_t count) {
+  std::vector<int64_t> offsets(count);
+  std::iota(offsets.begin(), offsets.end(), 0);
+  return offsets;
+}
 
 using ckks::Ciphertext;
 using ckks::KeyId;
@@ -89,10 +97,14 @@ absl::StatusOr<std::unique_ptr<World>> World::Make(const std::string& device_spe
 
 absl::Status World::MakeKeys() {
   std::vector<KeyId> ids = {KeyId::Relinearization()};
-  for (int64_t step = 1; step < 8; ++step) ids.push_back({value::ValueType::kRotationKey, step});
-  for (int64_t step = 8; step < 64; step += 8) {
-    ids.push_back({value::ValueType::kRotationKey, step});
+  const int64_t slot_count = parameters().slot_count();
+  for (int64_t step = 1; step <= 8; ++step) ids.push_back(KeyId::Rotation(step, slot_count));
+  for (int64_t span : {0, 8}) {
+    CIPHERD_ASSIGN_OR_RETURN(const ckks::BsgsPlan plan,
+                             ckks::BsgsPlan::Make(FirstOffsets(64), slot_count, span));
+    for (const KeyId& id : plan.Keys()) ids.push_back(id);
   }
+  ids = ckks::KeyLayout(std::move(ids)).ids();
   const secret::KeyGenerator generator(*secret_key);
   std::vector<ckks::EvaluationKey> host_keys(ids.size());
   CIPHERD_RETURN_IF_ERROR(ForEachInParallel(ids.size(), [&](size_t i) -> absl::Status {
@@ -206,8 +218,7 @@ absl::Status World::ForwardNttOfFirstComponent(const Ciphertext& from, const Cip
 }
 
 absl::StatusOr<World::Matrix> World::RandomMatrix(int64_t count, int64_t baby_span) {
-  std::vector<int64_t> offsets(count);
-  for (int64_t t = 0; t < count; ++t) offsets[t] = t;
+  const std::vector<int64_t> offsets = FirstOffsets(count);
   Matrix matrix;
   CIPHERD_ASSIGN_OR_RETURN(matrix.plan,
                            ckks::BsgsPlan::Make(offsets, parameters().slot_count(), baby_span));
@@ -216,10 +227,11 @@ absl::StatusOr<World::Matrix> World::RandomMatrix(int64_t count, int64_t baby_sp
   CIPHERD_RETURN_IF_ERROR(
       ForEachInParallel(static_cast<size_t>(count), [&](size_t t) -> absl::Status {
         const auto offset = static_cast<int64_t>(t);
-        const int64_t giant = offset - offset % baby_span;
-        CIPHERD_ASSIGN_OR_RETURN(encoded[t],
-                                 encoder->EncodeComplex(Rotated(matrix.slots.at(offset), -giant), 0,
-                                                        parameters().default_scale));
+        const int64_t giant = offset - offset % matrix.plan.baby_span();
+        CIPHERD_ASSIGN_OR_RETURN(
+            encoded[t],
+            encoder->EncodeComplex(Rotated(matrix.slots.at(offset), -giant), 0,
+                                   parameters().default_scale, matrix.plan.diagonal_basis()));
         return absl::OkStatus();
       }));
   for (int64_t t : offsets) {

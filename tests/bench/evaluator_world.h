@@ -30,7 +30,8 @@ Slots Rotated(const Slots& slots, int64_t step);
 
 class World {
  public:
-  // log_n 13 to 16 (ckks::FmaContextRequest). Keys: relinearization, rotations by 1 to 8 and by the multiples of 8 below 64.
+  // log_n 13 to 16 (ckks::FmaContextRequest). Keys: relinearization, rotations by 1 to 8, and those
+  // of RandomMatrix(64, 8) and RandomMatrix(64, 0).
   static absl::StatusOr<std::unique_ptr<World>> Make(const std::string& device_spec, int log_n);
 
   const ckks::ContextParameters& parameters() const { return context->parameters(); }
@@ -47,7 +48,7 @@ class World {
   // Transforms component 0 of `from` to component 0 of `to`.
   absl::Status ForwardNttOfFirstComponent(const ckks::Ciphertext& from, const ckks::Ciphertext& to);
 
-  // Diagonals 0 to count - 1, encoded at depth 0.
+  // Diagonals 0 to count - 1, encoded at depth 0; as in BsgsPlan, span 0 is chosen.
   struct Matrix {
     ckks::BsgsPlan plan;
     std::map<int64_t, ckks::Plaintext> diagonals;

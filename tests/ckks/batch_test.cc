@@ -46,13 +46,15 @@ class BatchTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(BatchTest, EveryOperationActsItemByItem) {
-  ASSERT_OK_AND_ASSIGN(const Plaintext p,
-                       party_->Encode(party_->RandomSlots(), 0, party_->scale()));
+  const Slots message = party_->RandomSlots();
+  ASSERT_OK_AND_ASSIGN(const Plaintext p, party_->Encode(message, 0, party_->scale()));
+  ASSERT_OK_AND_ASSIGN(const Plaintext over_qp,
+                       party_->Encode(message, 0, party_->scale(), value::ModulusBasis::kQP));
   ASSERT_OK_AND_ASSIGN(const Ciphertext a, party_->Stack(a_));
   ASSERT_OK_AND_ASSIGN(const Ciphertext b, party_->Stack(b_));
-  ASSERT_OK_AND_ASSIGN(const auto batched, RunEveryOperation(*party_, a, b, p));
+  ASSERT_OK_AND_ASSIGN(const auto batched, RunEveryOperation(*party_, a, b, p, over_qp));
   for (int i = 0; i < kItems; ++i) {
-    ASSERT_OK_AND_ASSIGN(const auto single, RunEveryOperation(*party_, a_[i], b_[i], p));
+    ASSERT_OK_AND_ASSIGN(const auto single, RunEveryOperation(*party_, a_[i], b_[i], p, over_qp));
     for (const auto& [name, expected] : single) {
       SCOPED_TRACE(name);
       ExpectItem(batched.at(name), i, expected);
@@ -65,12 +67,18 @@ TEST_P(BatchTest, BatchedPlaintextsMeetTheirItems) {
   for (int i = 0; i < kItems; ++i) messages.push_back(party_->RandomSlots());
   ASSERT_OK_AND_ASSIGN(const Ciphertext a, party_->Stack(a_));
   ASSERT_OK_AND_ASSIGN(const Plaintext p, party_->EncodeBatch(messages, 0, party_->scale()));
-  ASSERT_OK_AND_ASSIGN(const auto batched, RunEveryOperation(*party_, a, a, p));
+  constexpr auto kQP = value::ModulusBasis::kQP;
+  ASSERT_OK_AND_ASSIGN(const Plaintext over_qp,
+                       party_->EncodeBatch(messages, 0, party_->scale(), kQP));
+  ASSERT_OK_AND_ASSIGN(const auto batched, RunEveryOperation(*party_, a, a, p, over_qp));
   for (int i = 0; i < kItems; ++i) {
     ASSERT_OK_AND_ASSIGN(const Plaintext item, party_->Encode(messages[i], 0, party_->scale()));
-    ASSERT_OK_AND_ASSIGN(const auto single, RunEveryOperation(*party_, a_[i], a_[i], item));
-    for (const char* name :
-         {"AddPlain", "SubtractPlain", "MultiplyPlain", "ApplyLinearTransform"}) {
+    ASSERT_OK_AND_ASSIGN(const Plaintext item_over_qp,
+                         party_->Encode(messages[i], 0, party_->scale(), kQP));
+    ASSERT_OK_AND_ASSIGN(const auto single,
+                         RunEveryOperation(*party_, a_[i], a_[i], item, item_over_qp));
+    for (const char* name : {"AddPlain", "SubtractPlain", "MultiplyPlain", "ApplyLinearTransform",
+                             "ApplyLinearTransformHoistedOnce"}) {
       SCOPED_TRACE(name);
       ExpectItem(batched.at(name), i, single.at(name));
     }

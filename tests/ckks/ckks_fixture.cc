@@ -169,10 +169,11 @@ absl::StatusOr<Tensor> StackOnHost(const std::vector<Plaintext>& items) {
 }
 
 absl::StatusOr<Plaintext> EncodeOnHost(const ckks::Encoder& encoder,
-                                       const std::vector<Slots>& items, int depth, double scale) {
+                                       const std::vector<Slots>& items, int depth, double scale,
+                                       value::ModulusBasis basis = value::ModulusBasis::kQ) {
   std::vector<Plaintext> encoded;
   for (const Slots& slots : items) {
-    CIPHERD_ASSIGN_OR_RETURN(Plaintext item, encoder.EncodeComplex(slots, depth, scale));
+    CIPHERD_ASSIGN_OR_RETURN(Plaintext item, encoder.EncodeComplex(slots, depth, scale, basis));
     encoded.push_back(std::move(item));
   }
   Plaintext batch = encoded.front();
@@ -182,15 +183,16 @@ absl::StatusOr<Plaintext> EncodeOnHost(const ckks::Encoder& encoder,
 
 }  // namespace
 
-absl::StatusOr<Plaintext> Party::Encode(const Slots& slots, int depth, double scale) {
-  CIPHERD_ASSIGN_OR_RETURN(Plaintext plain, encoder->EncodeComplex(slots, depth, scale));
+absl::StatusOr<Plaintext> Party::Encode(const Slots& slots, int depth, double scale,
+                                        value::ModulusBasis basis) {
+  CIPHERD_ASSIGN_OR_RETURN(Plaintext plain, encoder->EncodeComplex(slots, depth, scale, basis));
   CIPHERD_ASSIGN_OR_RETURN(plain.data, ToDevice(plain.data));
   return plain;
 }
 
 absl::StatusOr<Plaintext> Party::EncodeBatch(const std::vector<Slots>& items, int depth,
-                                             double scale) {
-  CIPHERD_ASSIGN_OR_RETURN(Plaintext plain, EncodeOnHost(*encoder, items, depth, scale));
+                                             double scale, value::ModulusBasis basis) {
+  CIPHERD_ASSIGN_OR_RETURN(Plaintext plain, EncodeOnHost(*encoder, items, depth, scale, basis));
   CIPHERD_ASSIGN_OR_RETURN(plain.data, ToDevice(plain.data));
   return plain;
 }

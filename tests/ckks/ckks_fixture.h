@@ -60,9 +60,11 @@ class Party {
   absl::StatusOr<ckks::Ciphertext> Encrypt(const Slots& slots, int depth);
   absl::StatusOr<ckks::Ciphertext> EncryptBatch(const std::vector<Slots>& items, int depth);
   // Encoded and uploaded.
-  absl::StatusOr<ckks::Plaintext> Encode(const Slots& slots, int depth, double scale);
+  absl::StatusOr<ckks::Plaintext> Encode(const Slots& slots, int depth, double scale,
+                                         value::ModulusBasis basis = value::ModulusBasis::kQ);
   absl::StatusOr<ckks::Plaintext> EncodeBatch(const std::vector<Slots>& items, int depth,
-                                              double scale);
+                                              double scale,
+                                              value::ModulusBasis basis = value::ModulusBasis::kQ);
   // Downloaded, decrypted, decoded: one slot vector for each item.
   absl::StatusOr<std::vector<Slots>> DecryptBatch(const ckks::Ciphertext& ciphertext);
   absl::StatusOr<Slots> Decrypt(const ckks::Ciphertext& ciphertext);

@@ -40,7 +40,10 @@ absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> WordsOf(const std::
   CIPHERD_ASSIGN_OR_RETURN(const auto a, encrypt());
   CIPHERD_ASSIGN_OR_RETURN(const auto b, encrypt());
   CIPHERD_ASSIGN_OR_RETURN(const auto p, party->Encode(party->RandomSlots(), 0, party->scale()));
-  CIPHERD_ASSIGN_OR_RETURN(const auto results, RunEveryOperation(*party, a, b, p));
+  CIPHERD_ASSIGN_OR_RETURN(
+      const auto p_over_qp,
+      party->Encode(party->RandomSlots(), 0, party->scale(), value::ModulusBasis::kQP));
+  CIPHERD_ASSIGN_OR_RETURN(const auto results, RunEveryOperation(*party, a, b, p, p_over_qp));
   std::map<std::string, std::vector<uint64_t>> words;
   for (const auto& [name, result] : results) {
     CIPHERD_ASSIGN_OR_RETURN(words[name], party->Words(result.data));
@@ -55,7 +58,7 @@ class DeviceAgreementTest : public ::testing::TestWithParam<std::string> {
     SCOPED_TRACE(::testing::Message() << "log_n " << c.parameters.log_n << ", digits "
                                       << c.parameters.digits.size() << ", batch " << c.batch);
     ASSERT_OK_AND_ASSIGN(const auto expected, WordsOf("cpu", c, {Arithmetic::kInteger, false}));
-    EXPECT_EQ(expected.size(), 21u);
+    EXPECT_EQ(expected.size(), 22u);
     std::vector<Arithmetic> arithmetics = {Arithmetic::kInteger};
     if (c.parameters.q_primes.back() >> 50 == 0 && c.parameters.p_primes.front() >> 50 == 0) {
       arithmetics.push_back(Arithmetic::kFma);

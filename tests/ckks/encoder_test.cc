@@ -1,5 +1,6 @@
 #include "core/ckks/encoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -8,6 +9,7 @@
 #include "core/ckks/host_ring.h"
 #include "core/ckks/slot_transform.h"
 #include "core/ring/galois.h"
+#include "core/ring/rns_basis.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ckks/ckks_fixture.h"
@@ -126,6 +128,54 @@ TEST(EncoderTest, DecodesEitherDomain) {
   plain.domain = value::PolynomialDomain::kCoefficient;
   ASSERT_OK_AND_ASSIGN(const Slots from_coefficients, encoder.Decode(plain));
   EXPECT_EQ(from_ntt, from_coefficients);
+}
+
+// Modulo the primes of P, the coefficients are those modulo Q.
+TEST(EncoderTest, LimbsOfPFollowThoseOfQ) {
+  const auto context = MakeContext(SmallParameters(6));
+  const ContextParameters& parameters = context->parameters();
+  const Encoder encoder(context);
+  const Slots slots = RandomSlots(parameters.slot_count(), 9);
+  const double scale = 0x1p20;
+  const int64_t n = parameters.ring_degree();
+  for (int depth = 0; depth <= parameters.max_depth(); ++depth) {
+    ASSERT_OK_AND_ASSIGN(const Plaintext q, encoder.EncodeComplex(slots, depth, scale));
+    ASSERT_OK_AND_ASSIGN(const Plaintext qp,
+                         encoder.EncodeComplex(slots, depth, scale, value::ModulusBasis::kQP));
+    const std::vector<int64_t> ids = parameters.ActivePrimeIds(depth, /*with_p=*/true);
+    ASSERT_EQ(qp.limb_count(), static_cast<int>(ids.size()));
+    const auto* words = qp.data.data_as<const uint64_t>();
+    EXPECT_TRUE(
+        std::equal(words, words + q.data.element_count(), q.data.data_as<const uint64_t>()));
+    // Coefficients are far below all primes.
+    std::vector<int64_t> first;
+    for (size_t l = 0; l < ids.size(); ++l) {
+      std::vector<uint64_t> limb(words + static_cast<int64_t>(l) * n,
+                                 words + static_cast<int64_t>(l + 1) * n);
+      InverseNttOnHost(*context, ids[l], limb);
+      const uint64_t prime = context->basis().prime(static_cast<int>(ids[l]));
+      std::vector<int64_t> centred;
+      for (uint64_t x : limb) {
+        centred.push_back(static_cast<int64_t>(x) -
+                          (x > prime / 2 ? static_cast<int64_t>(prime) : 0));
+      }
+      if (l == 0) first = centred;
+      EXPECT_EQ(centred, first) << "limb " << l;
+    }
+  }
+}
+
+TEST(EncoderTest, PlaintextsOverQPAreNoMessages) {
+  const auto context = MakeContext(SmallParameters(6));
+  const Encoder encoder(context);
+  ASSERT_OK_AND_ASSIGN(const Plaintext qp, encoder.EncodeComplex(RandomSlots(4, 9), 1, 0x1p20,
+                                                                 value::ModulusBasis::kQP));
+  EXPECT_THAT(encoder.Decode(qp), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("plaintext.basis: expected Q, got QP")));
+  const value::ExactValue value = qp.ToValue(context->parameters(), context->id());
+  EXPECT_EQ(value.metadata.basis, value::ModulusBasis::kQP);
+  EXPECT_EQ(value.metadata.prime_ids, context->parameters().ActivePrimeIds(1, true));
+  EXPECT_FALSE(Plaintext::FromValue(value, "x", context->parameters(), context->id()).ok());
 }
 
 TEST(EncoderTest, RefusesWhatDoesNotFit) {

@@ -103,8 +103,9 @@ TEST_P(RealParametersTest, LinearTransformAndSquareAtLogN13) {
       const Slots diagonal = party->RandomSlots();
       const Slots turned = Rotated(x, term.offset);
       for (size_t j = 0; j < x.size(); ++j) expected[j] += diagonal[j] * turned[j];
-      ASSERT_OK_AND_ASSIGN(diagonals[term.offset],
-                           party->Encode(Rotated(diagonal, -giant), 0, party->scale()));
+      ASSERT_OK_AND_ASSIGN(
+          diagonals[term.offset],
+          party->Encode(Rotated(diagonal, -giant), 0, party->scale(), plan.diagonal_basis()));
     }
   }
   ASSERT_OK_AND_ASSIGN(Ciphertext a, party->Encrypt(x, 0));

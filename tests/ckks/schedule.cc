@@ -10,14 +10,16 @@ using ckks::KeyId;
 using ckks::Plaintext;
 
 std::vector<KeyId> ScheduleKeys(int64_t slot_count) {
-  return {KeyId::Relinearization(), KeyId::Conjugation(), KeyId::Rotation(1, slot_count),
-          KeyId::Rotation(4, slot_count), KeyId::Rotation(-7, slot_count)};
+  return {KeyId::Relinearization(),       KeyId::Conjugation(),
+          KeyId::Rotation(1, slot_count), KeyId::Rotation(4, slot_count),
+          KeyId::Rotation(8, slot_count), KeyId::Rotation(-7, slot_count)};
 }
 
 absl::StatusOr<std::map<std::string, Ciphertext>> RunEveryOperation(Party& party,
                                                                     const Ciphertext& a,
                                                                     const Ciphertext& b,
-                                                                    const Plaintext& p) {
+                                                                    const Plaintext& p,
+                                                                    const Plaintext& p_over_qp) {
   const ckks::Evaluator& evaluator = *party.evaluator;
   runtime::Stream& stream = *party.stream;
   std::map<std::string, Ciphertext> out;
@@ -47,13 +49,21 @@ absl::StatusOr<std::map<std::string, Ciphertext>> RunEveryOperation(Party& party
   CIPHERD_ASSIGN_OR_RETURN(const ckks::HoistedCiphertext hoisted, evaluator.Hoist(a, stream));
   CIPHERD_ASSIGN_OR_RETURN(out["RotateHoisted"],
                            evaluator.RotateHoisted(hoisted, 1, party.table, stream));
-  // Diagonals 0, 1, 4 and 5: baby step 1, giant step 4.
+  // Diagonals 0, 1, 4 and 5: baby step 1, giant step 4. With diagonal 8, one giant step more, and
+  // too many for double hoisting.
   CIPHERD_ASSIGN_OR_RETURN(const ckks::BsgsPlan plan,
                            ckks::BsgsPlan::Make({0, 1, 4, 5}, party.slot_count(), 4));
-  const std::map<int64_t, Plaintext> diagonals = {{0, p}, {1, p}, {4, p}, {5, p}};
   CIPHERD_ASSIGN_OR_RETURN(
       out["ApplyLinearTransform"],
-      ApplyLinearTransform(evaluator, plan, diagonals, a, party.table, stream));
+      ApplyLinearTransform(evaluator, plan,
+                           {{0, p_over_qp}, {1, p_over_qp}, {4, p_over_qp}, {5, p_over_qp}}, a,
+                           party.table, stream));
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::BsgsPlan once,
+                           ckks::BsgsPlan::Make({0, 1, 4, 5, 8}, party.slot_count(), 4));
+  CIPHERD_ASSIGN_OR_RETURN(
+      out["ApplyLinearTransformHoistedOnce"],
+      ApplyLinearTransform(evaluator, once, {{0, p}, {1, p}, {4, p}, {5, p}, {8, p}}, a,
+                           party.table, stream));
   return out;
 }
 

@@ -16,10 +16,9 @@ namespace cipherd::testing {
 std::vector<ckks::KeyId> ScheduleKeys(int64_t slot_count);
 
 // Results by operation, of two ciphertexts (two components, NTT domain, depth 0, equal scales) and
-// an unbatched plaintext of that depth and scale.
-absl::StatusOr<std::map<std::string, ckks::Ciphertext>> RunEveryOperation(Party& party,
-                                                                          const ckks::Ciphertext& a,
-                                                                          const ckks::Ciphertext& b,
-                                                                          const ckks::Plaintext& p);
+// plaintexts of that depth and scale over Q and over QP.
+absl::StatusOr<std::map<std::string, ckks::Ciphertext>> RunEveryOperation(
+    Party& party, const ckks::Ciphertext& a, const ckks::Ciphertext& b, const ckks::Plaintext& p,
+    const ckks::Plaintext& p_over_qp);
 
 }  // namespace cipherd::testing

@@ -276,8 +276,10 @@ TEST_P(InterpreterTest, EdgesAreFreedAfterTheirLastReader) {
 
 TEST_P(InterpreterTest, ConstantsAreResidentOnce) {
   ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
-  // Limbs: plus 4, minus 2 (depth 2), weighted 4, seven diagonals of 3 (depth 1).
-  EXPECT_EQ(interpreter_->constant_bytes(), (4 + 2 + 4 + 7 * 3) * 256 * 8);
+  // Limbs: plus 4, minus 2 (depth 2), weighted 4, seven diagonals of 3 (depth 1) and those of P.
+  ASSERT_TRUE(program_->plans.at("transformed_wide").hoists_twice());
+  const int p_count = program_->spec.context.p_count();
+  EXPECT_EQ(interpreter_->constant_bytes(), (4 + 2 + 4 + 7 * (3 + p_count)) * 256 * 8);
 }
 
 TEST_P(InterpreterTest, InputsInAnotherStateAreRefusedByName) {
