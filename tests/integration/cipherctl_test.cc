@@ -110,7 +110,8 @@ TEST_F(CipherctlTest, AnUploadWhoseProcessWasKilledGoesOnFromWhereItWas) {
 
   const int64_t bytes_before = relay.bytes_to_daemon();
   EXPECT_SUCCESS(RunProcess(put_keys()));
-  EXPECT_LT(relay.bytes_to_daemon() - bytes_before, key_bytes / 2);
+  // What the daemon had not read yet when the connection broke comes again.
+  EXPECT_LT(relay.bytes_to_daemon() - bytes_before, key_bytes * 9 / 10);
   EXPECT_SUCCESS(RunOnline({"drop-keys", "--keys", Path("keys")}));
 }
 
