@@ -1,6 +1,7 @@
 // MakeContextParameters: choosing the primes of a generated context.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,42 +31,30 @@ absl::StatusOr<std::vector<uint64_t>> TakePrimes(int log_n, int bits, int count,
 }  // namespace
 
 absl::StatusOr<ContextRequest> FmaContextRequest(int log_n) {
-  ContextRequest request;
-  request.log_n = log_n;
-  request.base_prime_bits = 49;
-  request.p_prime_bits = 49;
-  switch (log_n) {
-    case 13:
-      // log Q 139, log QP 188; each prime a digit.
-      request.depth_prime_bits = 45;
-      request.max_depth = 2;
-      request.p_prime_count = 1;
-      request.digit_count = 3;
-      return request;
-    case 14:
-      // log Q 331, log QP 429; digits of two primes.
-      request.depth_prime_bits = 47;
-      request.max_depth = 6;
-      request.p_prime_count = 2;
-      request.digit_count = 4;
-      return request;
-    case 15:
-      // log Q 634, log QP 830; digits of four primes.
-      request.depth_prime_bits = 45;
-      request.max_depth = 13;
-      request.p_prime_count = 4;
-      request.digit_count = 4;
-      return request;
-    case 16:
-      // log Q 1084, log QP 1476; digits of eight primes.
-      request.depth_prime_bits = 45;
-      request.max_depth = 23;
-      request.p_prime_count = 8;
-      request.digit_count = 3;
-      return request;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("log_n: expected 13 to 16, got ", log_n));
+  struct Row {
+    int depth_prime_bits;
+    int max_depth;
+    int p_prime_count;
+    int digit_count;
+  };
+  constexpr int kFirstLogN = 13;
+  constexpr Row kRows[] = {
+      {45, 2, 1, 3},   // 2^13: log Q 139, log QP 188; each prime a digit
+      {47, 6, 2, 4},   // 2^14: log Q 331, log QP 429; digits of two primes
+      {45, 13, 4, 4},  // 2^15: log Q 634, log QP 830; digits of four primes
+      {45, 23, 8, 3},  // 2^16: log Q 1084, log QP 1476; digits of eight primes
+  };
+  if (log_n < kFirstLogN || log_n >= kFirstLogN + static_cast<int>(std::size(kRows))) {
+    return absl::InvalidArgumentError(absl::StrCat("log_n: expected 13 to 16, got ", log_n));
   }
+  const Row& row = kRows[log_n - kFirstLogN];
+  return ContextRequest{.log_n = log_n,
+                        .base_prime_bits = 49,
+                        .depth_prime_bits = row.depth_prime_bits,
+                        .max_depth = row.max_depth,
+                        .p_prime_bits = 49,
+                        .p_prime_count = row.p_prime_count,
+                        .digit_count = row.digit_count};
 }
 
 absl::StatusOr<ContextParameters> MakeContextParameters(const ContextRequest& request,
