@@ -3,11 +3,11 @@
 #include "core/kernels/kernel_table.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/base/status_macros.h"
 #include "core/kernels/host/launchers.h"
 #include "core/kernels/launch_check.h"
+#include "core/kernels/operand_checks.h"
 #include "core/runtime/device.h"
 #if CIPHERD_HAVE_CUDA
 #include "core/kernels/cuda/launchers.h"
@@ -204,7 +204,8 @@ struct Checked {
   static absl::Status Lift(const RingTables& ring, const LiftPlan& plan, ConstPolyView in,
                            PolyView packed, PolyView out, Stream& stream) {
     LaunchCheck check("lift", ring, kLaunchers.arithmetic);
-    CheckPlan(check, ring, plan);
+    CheckDegree(check, ring);
+    CheckPlan(check, plan);
     check.Output("out", out, plan.target.count);
     check.WholeInput("in", in, OperandLimbs(plan), in.outer_count, Overlap::kDisjoint);
     check.Scratch("packed", packed, plan.packed.count, in.outer_count);
@@ -218,7 +219,8 @@ struct Checked {
                                 uint32_t galois_element, ConstPolyView in, const KeySlot& key,
                                 PolyView packed, PolyView digits, PolyView out, Stream& stream) {
     LaunchCheck check("switch_key", ring, kLaunchers.arithmetic);
-    CheckPlan(check, ring, plan);
+    CheckDegree(check, ring);
+    CheckPlan(check, plan);
     check.GaloisElement(galois_element);
     CheckKey(check, plan.target, plan.lift_count, key);
     check.Output("out", out, plan.target.count);
@@ -260,100 +262,6 @@ struct Checked {
   static void CheckDegree(LaunchCheck& check, const RingTables& ring) {
     check.RequireRange("ring.log_n", kLaunchers.fused->min_log_n, kLaunchers.fused->max_log_n,
                        ring.log_n);
-  }
-
-  // Tables of one conversion lie together, so that one of them stands for all.
-  static void CheckConversion(LaunchCheck& check, const ring::BasisConversionTables& tables,
-                              int source_count, int target_count) {
-    check.Require(tables.source_count == source_count, "conversion.source_count",
-                  "the number of source limbs", tables.source_count);
-    check.Require(tables.target_count == target_count, "conversion.target_count",
-                  "the number of target limbs", tables.target_count);
-    check.Read("conversion.hat", tables.hat,
-               int64_t{source_count} * target_count * int64_t{sizeof(uint64_t)});
-  }
-
-  static void CheckPlan(LaunchCheck& check, const RingTables& ring, const LiftPlan& plan) {
-    CheckDegree(check, ring);
-    check.Limbs(plan.packed);
-    check.Limbs(plan.target);
-    check.RequireRange("plan.lift_count", 1, kMaxFusedDigits, plan.lift_count);
-    int packed = 0;
-    for (int l = 0; l < std::min(plan.lift_count, kMaxFusedDigits); ++l) {
-      const LimbLift& lift = plan.lifts[l];
-      const int sources = lift.conversion.source_count;
-      check.RequireRange("lift.first_packed", packed, packed, lift.first_packed);
-      check.RequireRange("lift.conversion.source_count", 1, kMaxFusedSources, sources);
-      check.Require(lift.own_limbs >> std::min(plan.target.count, 63) == 0, "lift.own_limbs",
-                    "bits of target limbs", static_cast<int64_t>(lift.own_limbs));
-      CheckConversion(check, lift.conversion, sources,
-                      plan.target.count - std::popcount(lift.own_limbs));
-      packed += sources;
-    }
-    check.RequireRange("plan.packed.count", packed, packed, plan.packed.count);
-  }
-
-  // Limbs that an operand of the plan has at least.
-  static int OperandLimbs(const LiftPlan& plan) {
-    int count = 1;
-    for (int p = 0; p < std::min(plan.packed.count, kMaxLimbs); ++p) {
-      count = std::max(count, plan.source_limb[p] + 1);
-    }
-    for (int l = 0; l < std::min(plan.lift_count, kMaxFusedDigits); ++l) {
-      count = std::max(count, static_cast<int>(std::bit_width(plan.lifts[l].own_limbs)));
-    }
-    return count;
-  }
-
-  // Of the key itself only the slot is known here.
-  static void CheckKey(LaunchCheck& check, const LimbPrimes& limbs, int digit_count,
-                       const KeySlot& key) {
-    CheckKeyForm(check, limbs, digit_count, key);
-    check.Read("key.slot", key.slot, sizeof(*key.slot));
-  }
-
-  static void CheckKeyForm(LaunchCheck& check, const LimbPrimes& limbs, int digit_count,
-                           const KeySlot& key) {
-    for (int d = 0; d < std::min(digit_count, kMaxDigits); ++d) {
-      check.RequireRange("key.key_digits", 0, kMaxDigits - 1, key.key_digits[d]);
-    }
-    check.RequireRange("key.key_limb_count", 1, kMaxLimbs, key.key_limb_count);
-    check.RequireRange("key.first_limb", 0, key.key_limb_count - limbs.count, key.first_limb);
-  }
-
-  static void CheckRotations(LaunchCheck& check, const LimbPrimes& limbs, const RotationSums& sums,
-                             int64_t batch, ConstPolyView digits, ConstPolyView addend) {
-    const int digit_count = std::clamp(sums.digit_count, 0, kMaxDigits - 1);
-    int addend_limbs = 1;
-    for (int l = 0; l < std::min(limbs.count, kMaxLimbs); ++l) {
-      if (sums.addend_scalars[l] != 0) addend_limbs = l + 1;
-    }
-    check.Require(addend.outer_count % 2 == 0, "addend.outer_count", "a multiple of 2",
-                  addend.outer_count);
-    check.WholeInput("addend", addend, addend_limbs, addend.outer_count, Overlap::kDisjoint);
-    bool has_keys = false;
-    for (int r = 0; r < std::min(sums.rotation_count, kMaxSumRotations); ++r) {
-      const RotationSums::Rotation& rotation = sums.rotations[r];
-      check.RequireRange("rotation.addend_item", 0, addend.outer_count / 2 - batch,
-                         rotation.addend_item);
-      check.GaloisElement(rotation.galois_element);
-      if (rotation.key_slot == nullptr) {
-        check.RequireRange("rotation.galois_element without a key", 1, 1, rotation.galois_element);
-        continue;
-      }
-      if (!has_keys) {
-        has_keys = true;
-        check.RequireRange("sums.digit_count", 1, kMaxDigits - 1, sums.digit_count);
-        check.Require(digits.outer_count % std::max(digit_count, 1) == 0, "digits.outer_count",
-                      "the same number for each digit", digits.outer_count);
-        check.WholeInput("digits", digits, limbs.count, digits.outer_count, Overlap::kDisjoint);
-        CheckKeyForm(check, limbs, digit_count, sums.key);
-      }
-      check.RequireRange("rotation.digit_item", 0,
-                         digits.outer_count / std::max(digit_count, 1) - batch,
-                         rotation.digit_item);
-      check.Read("rotation.key_slot", rotation.key_slot, sizeof(*rotation.key_slot));
-    }
   }
 
   static absl::Status CheckUnary(const char* op, const RingTables& ring, const LimbPrimes& limbs,
