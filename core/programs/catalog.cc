@@ -64,8 +64,9 @@ absl::StatusOr<std::vector<ProgramPlace>> ProgramCatalog::List() const {
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
     std::error_code absent;
-    if (std::filesystem::exists(entries->path() / kProgramFile, absent))
+    if (std::filesystem::exists(entries->path() / kProgramFile, absent)) {
       places.push_back({name, ""});
+    }
     // What is no directory holds no versions.
     for (const std::string& version : ProgramDirectoriesIn(entries->path(), absent)) {
       if (!version.starts_with('.')) places.push_back({name, version});
