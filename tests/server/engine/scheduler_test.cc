@@ -227,18 +227,45 @@ TEST_F(SchedulerTest, WhatCannotStartWaitsAndOthersPassIt) {
 }
 
 TEST_F(SchedulerTest, WhatComesWhileAWorkerPreparesIsTakenWithoutTheSpin) {
-  constexpr absl::Duration kSpin = absl::Seconds(20);
+  // Who has missed it spins and then sleeps, until this ends it without a request.
+  constexpr absl::Duration kSpin = absl::Seconds(10);
+  absl::Notification is_taken;
+  std::thread impatience([&] {
+    if (is_taken.WaitForNotificationWithTimeout(2 * kSpin)) return;
+    quit_ = true;
+    scheduler_.Wake();
+  });
   Tracked tracked = Make(a_);
   OneByOne worker;
   int prepared_count = 0;
   worker.set_prepare([&] {
-    ++prepared_count;
+    if (prepared_count++ > 0) return;
     ASSERT_OK(scheduler_.Enqueue(tracked.request));
   });
   const absl::Time start = absl::Now();
   EXPECT_THAT(scheduler_.Take(quit_, worker, kSpin), ElementsAre(tracked.request));
   EXPECT_LT(absl::Now() - start, kSpin / 2);
+  is_taken.Notify();
+  impatience.join();
   EXPECT_EQ(prepared_count, 1);
+  EndQuietly(tracked.request);
+}
+
+// It neither sleeps nor spins to the end: no other change comes.
+TEST_F(SchedulerTest, WhoSpinsSeesARequestAtOnce) {
+  constexpr absl::Duration kSpin = absl::Seconds(20);
+  Tracked tracked = Make(a_);
+  OneByOne worker;
+  absl::Notification spins;
+  worker.set_prepare([&] { spins.Notify(); });
+  std::thread client([&] {
+    spins.WaitForNotification();
+    ASSERT_OK(scheduler_.Enqueue(tracked.request));
+  });
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(scheduler_.Take(quit_, worker, kSpin), ElementsAre(tracked.request));
+  EXPECT_LT(absl::Now() - start, kSpin / 2);
+  client.join();
   EndQuietly(tracked.request);
 }
 
