@@ -76,21 +76,23 @@ absl::StatusOr<const value::Tensor*> CheckNumbers(const Operation& operation,
 }  // namespace
 
 absl::StatusOr<double> MultiplierScale(const Operation& operation,
-                                       const ckks::ContextParameters& parameters, int depth) {
-  if (operation.scale == 0) {
-    if (depth == parameters.max_depth()) {
-      return Refuse("no rescale follows at the last depth, ", depth,
+                                       const ckks::ContextParameters& parameters,
+                                       const EdgeState& a) {
+  const double scale = operation.scale != 0 ? operation.scale : operation.result_scale / a.scale;
+  if (scale == 0) {
+    if (a.depth == parameters.max_depth()) {
+      return Refuse("no rescale follows at the last depth, ", a.depth,
                     "; state the scale of the constant, or compute at a lower depth");
     }
-    return parameters.RescaleDivisor(depth);
+    return parameters.RescaleDivisor(a.depth);
   }
-  if (!std::isfinite(operation.scale) || operation.scale < 1) {
+  if (!std::isfinite(scale) || scale < 1) {
     return Refuse(
         "scale: expected at least 1, or 0 for the primes that the next rescale drops, "
         "got ",
-        operation.scale);
+        scale);
   }
-  return operation.scale;
+  return scale;
 }
 
 absl::Status CheckSlotConstant(const Operation& operation, const Inference& inference, int depth,

@@ -10,11 +10,12 @@
 
 namespace cipherd::programs::internal {
 
-// The scale that a constant which multiplies an edge at `depth` is encoded at: what the operation
-// states, or the product of the primes that the next rescale drops. InvalidArgument at the last
-// depth, where there are none.
+// The scale that a constant which multiplies an edge of state `a` is encoded at: what the operation
+// states, or what gives its result the scale that it states, or the product of the primes that the
+// next rescale drops. InvalidArgument at the last depth, where there are none.
 absl::StatusOr<double> MultiplierScale(const Operation& operation,
-                                       const ckks::ContextParameters& parameters, int depth);
+                                       const ckks::ContextParameters& parameters,
+                                       const EdgeState& a);
 
 // `operation.constant` exists, is a float [length], fits the slots when expanded, and can be
 // encoded at `depth` and `scale`: finite, and no more than a quarter of the modulus.

@@ -175,6 +175,8 @@ absl::StatusOr<value::ValueTree> Interpreter::operator()(std::span<const value::
     }
     // What the checker promised to clients.
     const EdgeState& expected = program.edges.find(operation.name)->second;
+    // Checked: but for rounding it has it.
+    if (operation.result_scale != 0) result->scale = operation.result_scale;
     if (StateOf(*result) != expected) {
       return absl::InternalError(absl::StrCat("operation '", operation.name, "': expected ",
                                               StateText(expected), ", got ",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,18 @@ absl::Status NeedEqualDepths(const Operation& operation, const Inference& infere
                 " first");
 }
 
+// What the operation says the scale of its result is, where it does.
+absl::StatusOr<double> StatedScale(const Operation& operation, double computed) {
+  const double stated = operation.result_scale;
+  if (stated == 0) return computed;
+  // Written so that a NaN is refused.
+  if (!(std::abs(stated / computed - 1) <= kResultScaleTolerance)) {
+    return Refuse(operation, "result_scale: expected ", ScaleText(computed),
+                  " but for rounding, got ", ScaleText(stated));
+  }
+  return stated;
+}
+
 absl::StatusOr<EdgeState> SumRule(const Operation& operation, Inference& inference) {
   const EdgeState& a = StateOf(operation.a, inference);
   const EdgeState& b = StateOf(operation.b, inference);
@@ -53,10 +66,13 @@ absl::StatusOr<EdgeState> SumRule(const Operation& operation, Inference& inferen
     const bool a_is_larger = a.scale > b.scale;
     const double ratio = a_is_larger ? a.scale / b.scale : b.scale / a.scale;
     const std::string& larger = a_is_larger ? operation.a : operation.b;
+    const std::string remedy =
+        ratio > kNearbyRatio ? absl::StrCat("rescale ", Quoted(larger), " first")
+        : ratio - 1 <= kResultScaleTolerance
+            ? absl::StrCat("state the result_scale of ", Quoted(larger), " so that they meet")
+            : "state the scale of a constant before so that they meet";
     return Refuse(operation, "needs equal scales, got ", EdgeText(operation.a, a), " and ",
-                  EdgeText(operation.b, b), "; ",
-                  ratio > kNearbyRatio ? absl::StrCat("rescale ", Quoted(larger), " first")
-                                       : "state the scale of a constant before so that they meet");
+                  EdgeText(operation.b, b), "; ", remedy);
   }
   return a.component_count >= b.component_count ? a : b;
 }
@@ -93,10 +109,10 @@ absl::StatusOr<EdgeState> SquareRule(const Operation& operation, Inference& infe
 absl::StatusOr<EdgeState> MultiplyPlainRule(const Operation& operation, Inference& inference) {
   EdgeState product = StateOf(operation.a, inference);
   CIPHERD_ASSIGN_OR_RETURN(const double scale,
-                           MultiplierScale(operation, inference.parameters, product.depth));
+                           MultiplierScale(operation, inference.parameters, product));
   CIPHERD_RETURN_IF_ERROR(CheckSlotConstant(operation, inference, product.depth, scale));
   inference.constant_scales[operation.name] = scale;
-  product.scale *= scale;
+  CIPHERD_ASSIGN_OR_RETURN(product.scale, StatedScale(operation, product.scale * scale));
   return product;
 }
 
@@ -117,7 +133,9 @@ absl::StatusOr<EdgeState> RescaleRule(const Operation& operation, Inference& inf
     return Refuse(operation, "needs a depth below the last one, ", state.depth, ", got ",
                   EdgeText(operation.a, state), "; use a context of more rescale_groups");
   }
-  state.scale /= inference.parameters.RescaleDivisor(state.depth);
+  CIPHERD_ASSIGN_OR_RETURN(
+      state.scale,
+      StatedScale(operation, state.scale / inference.parameters.RescaleDivisor(state.depth)));
   ++state.depth;
   return state;
 }
@@ -151,7 +169,7 @@ absl::StatusOr<EdgeState> LinearTransformRule(const Operation& operation, Infere
   EdgeState product = StateOf(operation.a, inference);
   CIPHERD_RETURN_IF_ERROR(NeedTwoComponents(operation, operation.a, inference));
   CIPHERD_ASSIGN_OR_RETURN(const double scale,
-                           MultiplierScale(operation, inference.parameters, product.depth));
+                           MultiplierScale(operation, inference.parameters, product));
   CIPHERD_ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                            CheckDiagonals(operation, inference, product.depth, scale));
   absl::StatusOr<ckks::BsgsPlan> plan = ckks::BsgsPlan::Make(
@@ -164,7 +182,7 @@ absl::StatusOr<EdgeState> LinearTransformRule(const Operation& operation, Infere
   inference.keys.insert(inference.keys.end(), keys.begin(), keys.end());
   inference.plans.emplace(operation.name, *std::move(plan));
   inference.constant_scales[operation.name] = scale;
-  product.scale *= scale;
+  CIPHERD_ASSIGN_OR_RETURN(product.scale, StatedScale(operation, product.scale * scale));
   return product;
 }
 
@@ -189,9 +207,17 @@ constexpr std::array<Rule, 14> kRules = {
 };
 static_assert(static_cast<size_t>(OperationKind::kLinearTransform) + 1 == kRules.size());
 
+bool StatesItsScale(OperationKind kind) {
+  return kind == OperationKind::kMultiplyPlain || kind == OperationKind::kLinearTransform ||
+         kind == OperationKind::kRescale;
+}
+
 }  // namespace
 
 absl::StatusOr<EdgeState> ApplyRule(const Operation& operation, Inference& inference) {
+  if (operation.result_scale != 0 && !StatesItsScale(operation.kind)) {
+    return Refuse(operation, "takes no result_scale, got ", operation.result_scale);
+  }
   CIPHERD_ASSIGN_OR_RETURN(const EdgeState result,
                            kRules[static_cast<size_t>(operation.kind)](operation, inference));
   CIPHERD_RETURN_IF_ERROR(CheckScale(inference.parameters, result.scale, result.depth));

@@ -70,6 +70,9 @@ enum class OperationKind : uint8_t {
 // "add", "linear_transform", …
 std::string_view ToString(OperationKind kind);
 
+// Relative.
+inline constexpr double kResultScaleTolerance = 0x1p-48;
+
 // One operation; its name is the edge that it makes. Fields that a kind does not use keep their
 // defaults.
 struct Operation {
@@ -90,6 +93,11 @@ struct Operation {
   // that the next rescale drops, so that the rescaled result has a's scale, exactly where that is a
   // power of two, else within a rounding of binary64.
   double scale = 0;
+  // kMultiplyPlain, kLinearTransform, kRescale: the scale that the result is said to have, 0: what
+  // arithmetic in binary64 gives. It may differ from that by kResultScaleTolerance: rounding, and
+  // nothing else. Sums need scales that are equal to the last bit; this is how a schedule makes
+  // them so. A constant without a `scale` of its own is encoded at result_scale / a's scale.
+  double result_scale = 0;
   // kRotate: slot j receives slot (j + step) mod S.
   int64_t step = 0;
   // kDropToDepth.

@@ -107,12 +107,14 @@ absl::StatusOr<Operation> DecodeOperation(const v1::Operation& message, std::str
     case v1::Operation::kMultiplyPlain:
       ReadPlain(message.multiply_plain(), OperationKind::kMultiplyPlain, operation);
       operation.scale = message.multiply_plain().scale();
+      operation.result_scale = message.multiply_plain().result_scale();
       return operation;
     case v1::Operation::kRelinearize:
       ReadUnary(message.relinearize(), OperationKind::kRelinearize, operation);
       return operation;
     case v1::Operation::kRescale:
       ReadUnary(message.rescale(), OperationKind::kRescale, operation);
+      operation.result_scale = message.rescale().result_scale();
       return operation;
     case v1::Operation::kDropToDepth: {
       ReadUnary(message.drop_to_depth(), OperationKind::kDropToDepth, operation);
@@ -134,6 +136,7 @@ absl::StatusOr<Operation> DecodeOperation(const v1::Operation& message, std::str
       operation.offsets = transform.offsets();
       operation.baby_span = transform.baby_span();
       operation.scale = transform.scale();
+      operation.result_scale = transform.result_scale();
       ReadExpansion(transform.expansion(), operation);
       return operation;
     }
@@ -169,12 +172,14 @@ absl::Status EncodeOperation(const Operation& operation, std::string_view path,
       return absl::OkStatus();
     case OperationKind::kMultiplyPlain:
       out->mutable_multiply_plain()->set_scale(operation.scale);
+      out->mutable_multiply_plain()->set_result_scale(operation.result_scale);
       return WritePlain(operation, path, out->mutable_multiply_plain());
     case OperationKind::kRelinearize:
       out->mutable_relinearize()->set_a(operation.a);
       return absl::OkStatus();
     case OperationKind::kRescale:
       out->mutable_rescale()->set_a(operation.a);
+      out->mutable_rescale()->set_result_scale(operation.result_scale);
       return absl::OkStatus();
     case OperationKind::kDropToDepth: {
       CIPHERD_ASSIGN_OR_RETURN(const uint32_t depth,
@@ -200,6 +205,7 @@ absl::Status EncodeOperation(const Operation& operation, std::string_view path,
       transform->set_offsets(operation.offsets);
       transform->set_baby_span(baby_span);
       transform->set_scale(operation.scale);
+      transform->set_result_scale(operation.result_scale);
       return WriteExpansion(operation, path, transform);
     }
   }

@@ -49,9 +49,10 @@ ProgramSpec EveryKind() {
        .a = "x",
        .constant = "mask",
        .expansion = {4, false},
-       .scale = 33554432.5},
+       .scale = 33554432.5,
+       .result_scale = 33554433.25},
       {.name = "o9", .kind = OperationKind::kRelinearize, .a = "o6"},
-      {.name = "o10", .kind = OperationKind::kRescale, .a = "o9"},
+      {.name = "o10", .kind = OperationKind::kRescale, .a = "o9", .result_scale = 1025.5},
       {.name = "o11", .kind = OperationKind::kDropToDepth, .a = "x", .depth = 2},
       {.name = "o12", .kind = OperationKind::kRotate, .a = "x", .step = -3},
       {.name = "o13", .kind = OperationKind::kConjugate, .a = "x"},
@@ -62,7 +63,8 @@ ProgramSpec EveryKind() {
        .expansion = expansion,
        .offsets = "w_offsets",
        .baby_span = 16,
-       .scale = 2048},
+       .scale = 2048,
+       .result_scale = 4096.25},
   };
   return spec;
 }
@@ -103,6 +105,7 @@ void ExpectSame(const ProgramSpec& actual, const ProgramSpec& expected) {
     EXPECT_EQ(a.offsets, b.offsets);
     EXPECT_EQ(a.baby_span, b.baby_span);
     EXPECT_EQ(a.scale, b.scale);
+    EXPECT_EQ(a.result_scale, b.result_scale);
     EXPECT_EQ(a.step, b.step);
     EXPECT_EQ(a.depth, b.depth);
   }

@@ -81,6 +81,33 @@ SpecBuilder EveryOperation() {
          .offsets = "offsets"});
   b.Add({.name = "transformed", .kind = Kind::kRescale, .a = "transformed_wide"})
       .Output("transformed");
+
+  // Scales that meet only because they are stated: sum of two depths.
+  const double q0 = static_cast<double>(b.spec().context.q_primes[0]);
+  const double q1 = static_cast<double>(b.spec().context.q_primes[1]);
+  const double scale = std::ldexp(1.0, 40);
+  const double once = scale * scale / q0;
+  const double twice = once * once / q1;
+  b.Constant("one", Slots({1}));
+  b.Add({.name = "xy_short", .kind = Kind::kRelinearize, .a = "xy"});
+  b.Add({.name = "xy_once", .kind = Kind::kRescale, .a = "xy_short"});
+  b.Add({.name = "xy_wide",
+         .kind = Kind::kMultiplyPlain,
+         .a = "xy_once",
+         .constant = "one",
+         .expansion = {.repeat = 1, .tile = true},
+         .result_scale = once * once});
+  b.Add({.name = "xy_twice", .kind = Kind::kRescale, .a = "xy_wide", .result_scale = twice});
+  b.Add({.name = "x_late", .kind = Kind::kDropToDepth, .a = "x", .depth = 1});
+  b.Add({.name = "x_wide",
+         .kind = Kind::kLinearTransform,
+         .a = "x_late",
+         .constant = "diagonals",
+         .expansion = {.repeat = 2, .tile = false},
+         .offsets = "offsets",
+         .result_scale = twice * q1});
+  b.Add({.name = "x_twice", .kind = Kind::kRescale, .a = "x_wide", .result_scale = twice});
+  b.Add({.name = "met", .kind = Kind::kAdd, .a = "xy_twice", .b = "x_twice"}).Output("met");
   return b;
 }
 
@@ -276,10 +303,11 @@ TEST_P(InterpreterTest, EdgesAreFreedAfterTheirLastReader) {
 
 TEST_P(InterpreterTest, ConstantsAreResidentOnce) {
   ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
-  // Limbs: plus 4, minus 2 (depth 2), weighted 4, seven diagonals of 3 (depth 1) and those of P.
+  // Limbs: plus 4, minus 2 (depth 2), weighted 4, one 3 (depth 1), twice seven diagonals of 3 and
+  // those of P.
   ASSERT_TRUE(program_->plans.at("transformed_wide").hoists_twice());
   const int p_count = program_->spec.context.p_count();
-  EXPECT_EQ(interpreter_->constant_bytes(), (4 + 2 + 4 + 7 * (3 + p_count)) * 256 * 8);
+  EXPECT_EQ(interpreter_->constant_bytes(), (4 + 2 + 4 + 3 + 2 * 7 * (3 + p_count)) * 256 * 8);
 }
 
 TEST_P(InterpreterTest, InputsInAnotherStateAreRefusedByName) {

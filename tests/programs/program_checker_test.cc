@@ -76,6 +76,27 @@ TEST(ProgramChecker, AStatedScaleIsTakenAsItIs) {
   EXPECT_EQ(program->edges.at("y"), (EdgeState{3, 1024.0 * 2048, 2}));
 }
 
+TEST(ProgramChecker, AResultHasTheScaleThatIsStatedWhereOnlyRoundingDiffers) {
+  const double scale = std::ldexp(1.0, 40);
+  // No binary64 times this input's scale is that, and no product over the prime is `scale`.
+  const double odd = scale * (1 + 0x1p-20 + 0x1p-52);
+  SpecBuilder builder(SmallContext());
+  const double q0 = static_cast<double>(builder.spec().context.q_primes[0]);
+  builder.Input("x", 0, odd)
+      .Constant("c", Slots({1}))
+      .Add({.name = "cx",
+            .kind = Kind::kMultiplyPlain,
+            .a = "x",
+            .constant = "c",
+            .result_scale = scale * q0})
+      .Add({.name = "y", .kind = Kind::kRescale, .a = "cx", .result_scale = scale})
+      .Output("y");
+  ASSERT_OK_AND_ASSIGN(const auto program, Check(builder));
+  EXPECT_EQ(program->constant_scales.at("cx"), scale * q0 / odd);
+  EXPECT_EQ(program->edges.at("cx").scale, scale * q0);
+  EXPECT_EQ(program->edges.at("y").scale, scale);
+}
+
 TEST(ProgramChecker, ASumHasTheComponentsOfItsLongerOperand) {
   SpecBuilder builder(SmallContext());
   builder.Input("x")
@@ -214,8 +235,34 @@ const Refusal kRefusals[] = {
        b.Input("b", 0, std::nextafter(std::ldexp(1.0, 40), kInfinity));
        AppendAsOutput(b, {.name = "z", .kind = Kind::kAdd, .a = "x", .b = "b"});
      },
-     "got 'x' 2^40 at depth 0 and 'b' 2^40.000000 (1099511627776.0002) at depth 0; state the scale "
-     "of a constant before so that they meet"},
+     "got 'x' 2^40 at depth 0 and 'b' 2^40.000000 (1099511627776.0002) at depth 0; state the "
+     "result_scale of 'b' so that they meet"},
+    {"SumOfScalesNearby",
+     [](SpecBuilder& b) {
+       b.Input("b", 0, std::ldexp(1.5, 40));
+       AppendAsOutput(b, {.name = "z", .kind = Kind::kAdd, .a = "x", .b = "b"});
+     },
+     "at depth 0; state the scale of a constant before so that they meet"},
+    {"ResultScaleOfARescaleThatIsAnother",
+     [](SpecBuilder& b) { b.spec().operations[2].result_scale = std::ldexp(1.0, 40); },
+     "operation 'y': rescale result_scale: expected 2^40.000000 ("},
+    {"ResultScaleThatIsNotANumber",
+     [](SpecBuilder& b) { b.spec().operations[2].result_scale = std::nan(""); },
+     "operation 'y': rescale result_scale: expected 2^40.000000 ("},
+    {"ResultScaleOfAKindThatStatesNone",
+     [](SpecBuilder& b) { b.spec().operations[1].result_scale = 1024; },
+     "operation 'short': relinearize takes no result_scale, got 1024"},
+    {"ResultScaleBesideAScaleThatGivesAnother",
+     [](SpecBuilder& b) {
+       b.Constant("c", Slots({1}));
+       AppendAsOutput(b, {.name = "z",
+                          .kind = Kind::kMultiplyPlain,
+                          .a = "x",
+                          .constant = "c",
+                          .scale = 1024,
+                          .result_scale = std::ldexp(1.0, 51)});
+     },
+     "operation 'z': multiply_plain result_scale: expected 2^50 but for rounding, got 2^51"},
     {"ProductOfThreeComponents",
      [](SpecBuilder& b) {
        AppendAsOutput(b, {.name = "z", .kind = Kind::kMultiply, .a = "x", .b = "x2"});
