@@ -35,7 +35,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"core/base", "core/math", "core/ring", "core/runtime", "core/value", "core/ckks"}},
     {"proto/codec",
      {"core/base", "core/ring", "core/runtime", "core/value", "core/execution", "core/ckks",
-      "core/programs"}},
+      "core/programs", "core/planning"}},
     {"proto/grpc_status", {}},
     {"server/engine",
      {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs"}},
