@@ -1,6 +1,5 @@
 #include "core/programs/program_checker.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -10,13 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/programs/names.h"
 #include "core/programs/operation_rules.h"
 #include "core/programs/slot_layout.h"
 
 namespace cipherd::programs {
 namespace {
-
-constexpr size_t kMaxNameBytes = 64;
 
 template <typename... Parts>
 absl::Status Refuse(const Parts&... parts) {
@@ -32,20 +30,6 @@ std::string Named(const char* kind, const std::string& name) {
 absl::Status At(const std::string& place, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(place, ": ", std::string(status.message())));
-}
-
-// [a-z0-9_-]{1,64}; edges also A-Z and '.'.
-absl::Status CheckName(const std::string& name, bool is_edge) {
-  const auto is_lawful = [is_edge](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           (is_edge && ((c >= 'A' && c <= 'Z') || c == '.'));
-  };
-  if (!name.empty() && name.size() <= kMaxNameBytes &&
-      std::all_of(name.begin(), name.end(), is_lawful)) {
-    return absl::OkStatus();
-  }
-  return Refuse("name: expected 1 to ", kMaxNameBytes, " of ", is_edge ? "A-Z . " : "",
-                "a-z 0-9 _ -");
 }
 
 class Checker {
@@ -86,7 +70,7 @@ class Checker {
   }
 
   absl::Status CheckInput(const ProgramInput& input) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(input.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(CheckEdgeName(input.name));
     if (input.depth < 0 || input.depth > spec_.context.max_depth()) {
       return Refuse("depth: expected 0 to ", spec_.context.max_depth(), ", got ", input.depth);
     }
@@ -97,7 +81,7 @@ class Checker {
   }
 
   absl::Status CheckOperation(const Operation& operation) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(operation.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(CheckEdgeName(operation.name));
     for (const std::string_view operand : OperandsOf(operation)) {
       if (!inference_.edges.contains(operand)) {
         return Refuse(std::string(ToString(operation.kind)), " reads '",
@@ -112,7 +96,7 @@ class Checker {
   }
 
   absl::Status CheckOutput(const ProgramOutput& output) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(output.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(CheckEdgeName(output.name));
     if (!output_names_.insert(output.name).second) {
       return Refuse("name: another output has it already");
     }
@@ -172,7 +156,7 @@ absl::StatusOr<std::shared_ptr<const CheckedProgram>> CheckProgram(ProgramSpec s
                                                                    Constants constants,
                                                                    ckks::SecurityPolicy policy) {
   const std::string place = Named("program", spec.name);
-  CIPHERD_RETURN_IF_ERROR(At(place, CheckName(spec.name, /*is_edge=*/false)));
+  CIPHERD_RETURN_IF_ERROR(At(place, CheckProgramName(spec.name)));
   if (spec.version < 1) {
     return At(place, Refuse("version: expected at least 1, got ", spec.version));
   }
