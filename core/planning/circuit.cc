@@ -28,4 +28,15 @@ std::string_view ToString(CircuitKind kind) {
   return "unknown";
 }
 
+std::vector<std::string_view> OperandsOf(const CircuitOperation& operation) {
+  switch (operation.kind) {
+    case CircuitKind::kAdd:
+    case CircuitKind::kSubtract:
+    case CircuitKind::kMultiply:
+      return {operation.a, operation.b};
+    default:
+      return {operation.a};
+  }
+}
+
 }  // namespace cipherd::planning

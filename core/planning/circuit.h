@@ -63,6 +63,9 @@ struct CircuitOperation {
   int64_t step = 0;
 };
 
+// The edges that an operation reads: `a`, then `b` where its kind takes two.
+std::vector<std::string_view> OperandsOf(const CircuitOperation& operation);
+
 // Element j is position element_stride · j.
 struct CircuitOutput {
   std::string name;
