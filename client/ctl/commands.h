@@ -22,6 +22,8 @@ void AddDropKeysCommand(CLI::App& app, absl::Status& status);
 void AddEncryptCommand(CLI::App& app, absl::Status& status);
 void AddEvaluateCommand(CLI::App& app, absl::Status& status);
 void AddDecryptCommand(CLI::App& app, absl::Status& status);
+// What a program directory's operations are and take; needs no daemon.
+void AddExplainCommand(CLI::App& app, absl::Status& status);
 // Puts a load on the daemon and measures it.
 void AddLoadCommand(CLI::App& app, absl::Status& status);
 

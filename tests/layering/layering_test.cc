@@ -43,8 +43,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs",
       "proto/codec", "proto/grpc_status", "server/engine"}},
     {"client",
-     {"core/base", "core/value", "core/execution", "core/ckks", "core/programs", "core/planning",
-      "core/secret", "proto/codec", "proto/grpc_status"}},
+     {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs",
+      "core/planning", "core/secret", "proto/codec", "proto/grpc_status"}},
 };
 
 // Headers of others that only these folders may include, by prefix.
