@@ -1,0 +1,393 @@
+#include "core/planning/affine_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/planning/linear_maps.h"
+#include "core/planning/packing_cost.h"
+#include "core/planning/tensor_shapes.h"
+
+namespace cipherd::planning {
+namespace {
+
+// A matrix that takes more multiplications to make is not made: the layers stay apart.
+constexpr int64_t kMaxProductCost = int64_t{1} << 30;
+// How far the argument of a square may reach, in units of half its range, so that a polynomial of
+// degree 2 becomes one: the square is this far squared above what is left of it, and so is its
+// error.
+constexpr double kMaxSquareReach = 8;
+
+// A polynomial of degree 2 as factor · (x + shift)² + rest.
+struct CompletedSquare {
+  double shift;
+  double factor;
+  double rest;
+};
+
+// Coefficients without zeros at the end, at least one.
+std::vector<double> Trimmed(std::vector<double> coefficients) {
+  while (coefficients.size() > 1 && coefficients.back() == 0) coefficients.pop_back();
+  return coefficients;
+}
+
+// Argument t = scale · x + shift of the coefficients: t = x in the power basis, else [-1, 1].
+std::pair<double, double> Normalisation(const Polynomial& polynomial) {
+  if (polynomial.basis == PolynomialBasis::kPower) return {1, 0};
+  const double width = polynomial.upper - polynomial.lower;
+  return {2 / width, -(polynomial.upper + polynomial.lower) / width};
+}
+
+// Of three coefficients. Nothing where the square would be much larger than its range.
+std::optional<CompletedSquare> CompleteSquare(const Polynomial& polynomial,
+                                              const std::vector<double>& c) {
+  const auto [scale, shift] = Normalisation(polynomial);
+  const bool is_power = polynomial.basis == PolynomialBasis::kPower;
+  // T_2(t) = 2t² - 1.
+  const double quadratic = is_power ? c[2] : 2 * c[2];
+  const double constant = is_power ? c[0] : c[0] - c[2];
+  const double middle = c[1] / (2 * quadratic);
+  const CompletedSquare square = {.shift = (shift + middle) / scale,
+                                  .factor = quadratic * scale * scale,
+                                  .rest = constant - quadratic * middle * middle};
+  const double reach = std::max(std::abs(polynomial.lower + square.shift),
+                                std::abs(polynomial.upper + square.shift));
+  const double half_width = (polynomial.upper - polynomial.lower) / 2;
+  if (!(reach <= kMaxSquareReach * half_width)) return std::nullopt;
+  return square;
+}
+
+class Builder {
+ public:
+  Builder(const Model& model, const ModelShapes& shapes) : model_(model), shapes_(shapes) {}
+
+  absl::StatusOr<AffineGraph> Build() {
+    FindEdges();
+    for (const ModelInput& input : model_.inputs) {
+      Edge& edge = edges_[input.name];
+      edge.form = FormOf(
+          AddNode({.name = input.name, .kind = NodeKind::kInput, .shape = edge.image_shape}));
+    }
+    for (const ModelOperation& operation : model_.operations) {
+      CIPHERD_RETURN_IF_ERROR(AddOperation(operation));
+    }
+    for (const ModelOutput& output : model_.outputs) {
+      graph_.outputs.push_back(graph_output(output.edge));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  // An edge of the model under all its shapes: reshapes make no edges here.
+  struct Edge {
+    AffineForm form;
+    Shape image_shape;
+    int reader_count = 0;
+    // Read by what is not linear, or an output.
+    bool needs_node = false;
+  };
+
+  const std::string& Root(const std::string& name) const {
+    const auto found = roots_.find(name);
+    return found == roots_.end() ? name : found->second;
+  }
+  Edge& edge(const std::string& name) { return edges_.find(Root(name))->second; }
+  int graph_output(const std::string& name) { return edge(name).form.terms[0].node; }
+
+  // Before anything is built: which edges there are, and who reads them.
+  void FindEdges() {
+    for (const ModelInput& input : model_.inputs) edges_[input.name].image_shape = input.shape;
+    for (const ModelOperation& operation : model_.operations) {
+      const Shape& shape = shapes_.find(operation.name)->second;
+      if (operation.kind == ModelKind::kReshape) {
+        roots_[operation.name] = Root(operation.a);
+        if (shape.size() == 3 && edge(operation.a).image_shape.size() != 3) {
+          edge(operation.a).image_shape = shape;
+        }
+        continue;
+      }
+      edges_[operation.name].image_shape = shape;
+      const bool is_linear = IsLinearMap(operation.kind) || operation.kind == ModelKind::kAdd ||
+                             operation.kind == ModelKind::kSubtract;
+      for (std::string_view operand : OperandsOf(operation)) {
+        Edge& read = edge(std::string(operand));
+        ++read.reader_count;
+        // The argument of a polynomial is an affine map of it.
+        if (!is_linear && operation.kind != ModelKind::kPolynomial) read.needs_node = true;
+      }
+    }
+    for (const ModelOutput& output : model_.outputs) edge(output.edge).needs_node = true;
+  }
+
+  int AddNode(AffineNode node) {
+    graph_.nodes.push_back(std::move(node));
+    graph_.nodes.back().elsewhere = Elsewhere(graph_.nodes.back());
+    return static_cast<int>(graph_.nodes.size()) - 1;
+  }
+
+  Interval Elsewhere(const AffineNode& node) const {
+    const auto operand = [&](int i) { return graph_.nodes[node.operands[i]].elsewhere; };
+    switch (node.kind) {
+      case NodeKind::kInput:
+        return Interval(0);
+      case NodeKind::kAffine: {
+        // Multiplied terms are 0 there, and so is the constant.
+        Interval sum(0);
+        for (const AffineForm::Term& term : node.form.terms) {
+          if (node.is_masked) break;
+          const Interval& there = graph_.nodes[term.node].elsewhere;
+          if (term.matrix.IsScalar(1)) sum = sum + there;
+          if (term.matrix.IsScalar(-1)) sum = sum - there;
+        }
+        return sum;
+      }
+      case NodeKind::kMultiply:
+        return operand(0) * operand(1);
+      case NodeKind::kSquare:
+        return Square(operand(0));
+      case NodeKind::kPolynomial: {
+        const Interval there = operand(0);
+        return there.lower == there.upper ? Interval(Evaluate(node.polynomial, there.lower))
+                                          : Evaluate(node.polynomial, there);
+      }
+    }
+    return {};
+  }
+
+  // The node itself.
+  AffineForm FormOf(int node) const {
+    const int64_t count = graph_.nodes[node].element_count();
+    AffineForm form;
+    form.terms.push_back({node, SparseMatrix::Identity(count)});
+    form.constant.assign(count, 0.0);
+    form.strides = {1, 1};
+    return form;
+  }
+
+  // The node that `form` is as it stands, or -1.
+  static int NodeOf(const AffineForm& form) {
+    const bool is_node =
+        form.terms.size() == 1 && form.terms[0].matrix.IsScalar(1) &&
+        std::all_of(form.constant.begin(), form.constant.end(), [](double c) { return c == 0; });
+    return is_node ? form.terms[0].node : -1;
+  }
+
+  // The node of `form`, a new one if need be.
+  int MakeNode(const std::string& name, const Shape& shape, AffineForm form) {
+    if (const int node = NodeOf(form); node >= 0) return node;
+    return AddNode(
+        {.name = name, .kind = NodeKind::kAffine, .shape = shape, .form = std::move(form)});
+  }
+
+  // Gives the edge a node, if it has none yet.
+  int NodeOfEdge(const std::string& name) {
+    Edge& read = edge(name);
+    const int node = MakeNode(Root(name), read.image_shape, std::move(read.form));
+    read.form = FormOf(node);
+    return node;
+  }
+
+  absl::Status Define(const std::string& name, AffineForm form) {
+    Edge& defined = edge(name);
+    defined.form = std::move(form);
+    if (defined.needs_node) NodeOfEdge(name);
+    return absl::OkStatus();
+  }
+
+  // Whether `outer` of the edge is one matrix, rather than a matrix of the edge's own node.
+  bool IsComposed(const SparseMatrix& outer, const Edge& inner) const {
+    const auto& terms = inner.form.terms;
+    const bool is_cheap = std::all_of(terms.begin(), terms.end(),
+                                      [](const auto& term) { return term.matrix.IsSelection(); });
+    if (is_cheap) return true;
+    if (inner.reader_count > 1) return false;
+    int64_t product_cost = 0;
+    for (const auto& term : terms) product_cost += ProductCost(outer, term.matrix);
+    if (product_cost > kMaxProductCost) return false;
+    if (outer.IsSelection()) return true;
+    double apart = EstimateCost(outer) + kDepthCost, together = 0;
+    for (const auto& term : terms) {
+      apart += EstimateCost(term.matrix);
+      const absl::StatusOr<SparseMatrix> product = Product(outer, term.matrix);
+      if (!product.ok()) return false;
+      together += EstimateCost(*product);
+    }
+    return together <= apart;
+  }
+
+  // The form of `map` of the edge called `name`.
+  absl::StatusOr<AffineForm> Apply(const LinearMap& map, const std::string& name) {
+    Edge& inner = edge(name);
+    if (NodeOf(inner.form) < 0 && !IsComposed(map.matrix, inner)) NodeOfEdge(name);
+    AffineForm result;
+    result.constant = map.constant;
+    map.matrix.MultiplyAdd(inner.form.constant, result.constant);
+    for (const auto& term : inner.form.terms) {
+      CIPHERD_ASSIGN_OR_RETURN(SparseMatrix product, Product(map.matrix, term.matrix));
+      result.terms.push_back({term.node, std::move(product)});
+    }
+    if (map.strides.has_value() && inner.form.strides.has_value()) {
+      result.strides = {(*map.strides)[0] * (*inner.form.strides)[0],
+                        (*map.strides)[1] * (*inner.form.strides)[1]};
+    }
+    return result;
+  }
+
+  // a + factor · b.
+  absl::StatusOr<AffineForm> AddForms(const AffineForm& a, const AffineForm& b, double factor) {
+    AffineForm sum = a;
+    for (size_t i = 0; i < sum.constant.size(); ++i) sum.constant[i] += factor * b.constant[i];
+    for (const auto& term : b.terms) {
+      const auto same = std::find_if(sum.terms.begin(), sum.terms.end(),
+                                     [&](const auto& other) { return other.node == term.node; });
+      if (same == sum.terms.end()) {
+        sum.terms.push_back(term);
+        sum.terms.back().matrix.ScaleRows(std::vector<double>(sum.constant.size(), factor));
+      } else {
+        CIPHERD_ASSIGN_OR_RETURN(same->matrix, Sum(same->matrix, term.matrix, factor));
+      }
+    }
+    if (sum.strides != b.strides) sum.strides.reset();
+    return sum;
+  }
+
+  absl::Status AddOperation(const ModelOperation& operation) {
+    switch (operation.kind) {
+      case ModelKind::kReshape:
+        return absl::OkStatus();
+      case ModelKind::kAdd:
+      case ModelKind::kSubtract: {
+        const double factor = operation.kind == ModelKind::kAdd ? 1 : -1;
+        CIPHERD_ASSIGN_OR_RETURN(AffineForm form, AddForms(OperandOfSum(operation.a),
+                                                           OperandOfSum(operation.b), factor));
+        return Define(operation.name, std::move(form));
+      }
+      case ModelKind::kSquare:
+        return AddProduct(operation, NodeKind::kSquare, {NodeOfEdge(operation.a)});
+      case ModelKind::kMultiply: {
+        const int a = NodeOfEdge(operation.a), b = NodeOfEdge(operation.b);
+        if (a == b) return AddProduct(operation, NodeKind::kSquare, {a});
+        return AddProduct(operation, NodeKind::kMultiply, {a, b});
+      }
+      case ModelKind::kPolynomial:
+        return AddPolynomial(operation);
+      default: {
+        CIPHERD_ASSIGN_OR_RETURN(
+            const LinearMap map,
+            LinearMapOf(operation, shapes_.find(operation.a)->second, model_.constants));
+        CIPHERD_ASSIGN_OR_RETURN(AffineForm form, Apply(map, operation.a));
+        return Define(operation.name, std::move(form));
+      }
+    }
+  }
+
+  // A layer that others read too is made once.
+  const AffineForm& OperandOfSum(const std::string& name) {
+    const Edge& read = edge(name);
+    const bool is_cheap = std::all_of(read.form.terms.begin(), read.form.terms.end(),
+                                      [](const auto& term) { return term.matrix.IsSelection(); });
+    if (read.reader_count > 1 && !is_cheap) NodeOfEdge(name);
+    return read.form;
+  }
+
+  absl::Status AddProduct(const ModelOperation& operation, NodeKind kind,
+                          std::vector<int> operands) {
+    const int node = AddNode({.name = operation.name,
+                              .kind = kind,
+                              .shape = edge(operation.name).image_shape,
+                              .operands = std::move(operands)});
+    return Define(operation.name, FormOf(node));
+  }
+
+  // factor · x + shift for every element of the edge `a` of `operation`, as a node of its own.
+  absl::StatusOr<int> AddArgument(const ModelOperation& operation, double factor, double shift,
+                                  const Interval& allowed) {
+    const int64_t count = edge(operation.a).form.constant.size();
+    CIPHERD_ASSIGN_OR_RETURN(
+        AffineForm form, Apply({SparseMatrix::Diagonal(std::vector<double>(count, factor)),
+                                std::vector<double>(count, shift), std::array<int64_t, 2>{1, 1}},
+                               operation.a));
+    AffineNode node = {.name = absl::StrCat(operation.name, "_argument"),
+                       .kind = NodeKind::kAffine,
+                       .shape = edge(operation.a).image_shape,
+                       .form = std::move(form)};
+    node.is_masked = !Elsewhere(node).IsWithin(allowed);
+    if (const int same = NodeOf(node.form); same >= 0 && !node.is_masked) return same;
+    return AddNode(std::move(node));
+  }
+
+  absl::Status AddPolynomial(const ModelOperation& operation) {
+    Polynomial polynomial = operation.polynomial;
+    polynomial.coefficients = Trimmed(polynomial.coefficients);
+    const std::vector<double>& c = polynomial.coefficients;
+    const auto [scale, shift] = Normalisation(polynomial);
+    const int64_t count = edge(operation.a).form.constant.size();
+
+    if (c.size() <= 2) {
+      const double slope = c.size() == 2 ? c[1] : 0;
+      return DefineScaled(operation, operation.a, slope * scale, c[0] + slope * shift);
+    }
+    if (c.size() == 3) {
+      if (const std::optional<CompletedSquare> square = CompleteSquare(polynomial, c)) {
+        const double reach = std::max(std::abs(polynomial.lower), std::abs(polynomial.upper)) +
+                             std::abs(square->shift);
+        CIPHERD_ASSIGN_OR_RETURN(const int argument,
+                                 AddArgument(operation, 1, square->shift, Interval(-reach, reach)));
+        AffineForm form = FormOf(AddNode({.name = absl::StrCat(operation.name, "_square"),
+                                          .kind = NodeKind::kSquare,
+                                          .shape = edge(operation.name).image_shape,
+                                          .operands = {argument}}));
+        form.terms[0].matrix.ScaleRows(std::vector<double>(count, square->factor));
+        form.constant.assign(count, square->rest);
+        return Define(operation.name, std::move(form));
+      }
+    }
+    Interval allowed(-1, 1);
+    if (polynomial.basis == PolynomialBasis::kPower) {
+      const double reach = std::max(std::abs(polynomial.lower), std::abs(polynomial.upper));
+      allowed = Interval(-reach, reach);
+    } else {
+      polynomial.lower = -1;
+      polynomial.upper = 1;
+    }
+    CIPHERD_ASSIGN_OR_RETURN(const int argument, AddArgument(operation, scale, shift, allowed));
+    const int node = AddNode({.name = operation.name,
+                              .kind = NodeKind::kPolynomial,
+                              .shape = edge(operation.name).image_shape,
+                              .operands = {argument},
+                              .polynomial = std::move(polynomial)});
+    return Define(operation.name, FormOf(node));
+  }
+
+  absl::Status DefineScaled(const ModelOperation& operation, const std::string& a, double factor,
+                            double shift) {
+    const int64_t count = edge(a).form.constant.size();
+    CIPHERD_ASSIGN_OR_RETURN(
+        AffineForm form, Apply({SparseMatrix::Diagonal(std::vector<double>(count, factor)),
+                                std::vector<double>(count, shift), std::array<int64_t, 2>{1, 1}},
+                               a));
+    return Define(operation.name, std::move(form));
+  }
+
+  const Model& model_;
+  const ModelShapes& shapes_;
+  // By name of a reshape, the edge that it reshapes.
+  std::map<std::string, std::string, std::less<>> roots_;
+  // By name of an edge that is no reshape's.
+  std::map<std::string, Edge, std::less<>> edges_;
+  AffineGraph graph_;
+};
+
+}  // namespace
+
+int64_t AffineNode::element_count() const { return *ElementCount(shape); }
+
+absl::StatusOr<AffineGraph> BuildAffineGraph(const Model& model, const ModelShapes& shapes) {
+  return Builder(model, shapes).Build();
+}
+
+}  // namespace cipherd::planning
