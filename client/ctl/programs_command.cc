@@ -8,6 +8,7 @@
 #include "client/client.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/connection_flags.h"
+#include "client/planning/schedule_report.h"
 #include "client/terminal/progress_bar.h"
 #include "client/terminal/text_table.h"
 #include "core/base/status_macros.h"
@@ -44,6 +45,7 @@ std::string FormatProgram(const ProgramDescription& program) {
   }
   for (const programs::ProgramOutput& output : program.outputs) {
     table.AddRow({absl::StrCat("output '", output.name, "'"), FormatLayout(output.layout)});
+    if (output.errors.element_count > 0) table.AddRow({"", FormatErrors(output.errors)});
     if (!output.description.empty()) table.AddRow({"", output.description});
   }
   table.AddRow(

@@ -69,6 +69,11 @@ std::string Quoted(std::string_view text) {
 
 }  // namespace
 
+std::string FormatErrors(const programs::MeasuredErrors& errors) {
+  return absl::StrFormat("errors up to %.2g (root mean square %.2g) over %d measured numbers",
+                         errors.largest, errors.root_mean_square, errors.element_count);
+}
+
 std::string FormatSummary(const CheckedProgram& program,
                           const std::optional<planning::OperationCosts>& costs) {
   const ckks::ContextParameters& context = program.spec.context;
@@ -91,6 +96,9 @@ std::string FormatSummary(const CheckedProgram& program,
     table.AddRow({absl::StrCat("output '", output.name, "'"),
                   absl::StrFormat("up to %d vectors of %d", output.layout.item_count,
                                   output.layout.element_count)});
+    if (output.errors.element_count > 0) {
+      table.AddRow({"", FormatErrors(output.errors)});
+    }
   }
   table.AddRow(
       {"keys", absl::StrFormat("%d (%d rotations), %s", program.keys.size(),

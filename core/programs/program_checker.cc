@@ -122,6 +122,12 @@ class Checker {
       return Refuse("magnitude_bound: expected a finite number, 0 where it is not stated, got ",
                     output.magnitude_bound);
     }
+    const MeasuredErrors& errors = output.errors;
+    if (!(errors.largest >= 0 && errors.root_mean_square >= 0 && errors.element_count >= 0) ||
+        !std::isfinite(errors.largest) || !std::isfinite(errors.root_mean_square)) {
+      return Refuse("errors: expected finite numbers of at least 0, got ", errors.largest, ", ",
+                    errors.root_mean_square, " and ", errors.element_count, " elements");
+    }
     const double log_room = spec_.context.log_q(state.depth) - 1 - std::log2(state.scale);
     if (output.magnitude_bound > 0 && std::log2(output.magnitude_bound) >= log_room) {
       return absl::InvalidArgumentError(absl::StrFormat(

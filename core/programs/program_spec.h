@@ -32,12 +32,23 @@ struct ProgramInput {
   std::string description;
 };
 
+// Of decrypted elements, over samples that were evaluated when the program was made: absolute
+// differences from the same model in float64.
+struct MeasuredErrors {
+  double largest = 0;
+  double root_mean_square = 0;
+  int64_t element_count = 0;  // 0: nothing was measured
+
+  bool operator==(const MeasuredErrors&) const = default;
+};
+
 struct ProgramOutput {
   std::string name;
   std::string edge;
   SlotLayout layout;
   std::string description;
   double magnitude_bound = 0;  // 0: not stated
+  MeasuredErrors errors = {};
 };
 
 // How the numbers of a constant fill the S slots: each stands in `repeat` consecutive slots, as

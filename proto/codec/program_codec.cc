@@ -86,7 +86,10 @@ absl::StatusOr<programs::ProgramOutput> DecodeProgramOutput(const v1::ProgramOut
                                  .edge = message.edge(),
                                  .layout = DecodeLayout(message.layout()),
                                  .description = message.description(),
-                                 .magnitude_bound = message.magnitude_bound()};
+                                 .magnitude_bound = message.magnitude_bound(),
+                                 .errors = {.largest = message.errors().largest(),
+                                            .root_mean_square = message.errors().root_mean_square(),
+                                            .element_count = message.errors().element_count()}};
 }
 
 absl::Status EncodeProgramOutput(const programs::ProgramOutput& output, std::string_view path,
@@ -96,6 +99,15 @@ absl::Status EncodeProgramOutput(const programs::ProgramOutput& output, std::str
   out->set_edge(output.edge);
   out->set_description(output.description);
   out->set_magnitude_bound(output.magnitude_bound);
+  if (output.errors != programs::MeasuredErrors()) {
+    CIPHERD_ASSIGN_OR_RETURN(
+        const uint32_t element_count,
+        internal::ToUint32(output.errors.element_count, 0,
+                           absl::StrCat(std::string(path), ".errors.element_count")));
+    out->mutable_errors()->set_largest(output.errors.largest);
+    out->mutable_errors()->set_root_mean_square(output.errors.root_mean_square);
+    out->mutable_errors()->set_element_count(element_count);
+  }
   return EncodeLayout(output.layout, path, out->mutable_layout());
 }
 

@@ -30,7 +30,7 @@ ProgramSpec EveryKind() {
   spec.context = SmallContext()->parameters();
   spec.constants_file = "constants.safetensors";
   spec.inputs = {{"x", 1, 1048576.25, {8, 1, 784, 8}, "pixels"}, {"y", 0, 0, {}, ""}};
-  spec.outputs = {{"logits", "o14", {8, 1, 10, 8}, "scores", 12.5}};
+  spec.outputs = {{"logits", "o14", {8, 1, 10, 8}, "scores", 12.5, {0.5, 0.25, 1280}}};
   const programs::SlotExpansion expansion = {8, true};
   spec.operations = {
       {.name = "o1", .kind = OperationKind::kAdd, .a = "x", .b = "y"},
@@ -90,6 +90,7 @@ void ExpectSame(const ProgramSpec& actual, const ProgramSpec& expected) {
     EXPECT_EQ(actual.outputs[i].layout, expected.outputs[i].layout);
     EXPECT_EQ(actual.outputs[i].description, expected.outputs[i].description);
     EXPECT_EQ(actual.outputs[i].magnitude_bound, expected.outputs[i].magnitude_bound);
+    EXPECT_EQ(actual.outputs[i].errors, expected.outputs[i].errors);
   }
   ASSERT_EQ(actual.operations.size(), expected.operations.size());
   for (size_t i = 0; i < expected.operations.size(); ++i) {
