@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   AddEncryptCommand(app, status);
   AddEvaluateCommand(app, status);
   AddDecryptCommand(app, status);
+  AddPlanCommand(app, status);
   AddExplainCommand(app, status);
   AddLoadCommand(app, status);
   CLI11_PARSE(app, argc, argv);

@@ -24,6 +24,8 @@ void AddEvaluateCommand(CLI::App& app, absl::Status& status);
 void AddDecryptCommand(CLI::App& app, absl::Status& status);
 // What a program directory's operations are and take; needs no daemon.
 void AddExplainCommand(CLI::App& app, absl::Status& status);
+// Makes a program of a model; needs no daemon.
+void AddPlanCommand(CLI::App& app, absl::Status& status);
 // Puts a load on the daemon and measures it.
 void AddLoadCommand(CLI::App& app, absl::Status& status);
 
