@@ -120,7 +120,8 @@ std::string CircuitWriter::InputEdge(int node, int64_t period) {
   if (!replica.empty()) return replica;
   const std::string wider = InputEdge(node, 2 * period);
   const std::string name = absl::StrCat(graph_.nodes[node].name, "_period_", period);
-  return replica = builder_.Add(wider, builder_.Rotate(wider, period, name + "_turned"), name);
+  return replica = builder_.Add(
+             wider, builder_.Rotate(wider, period, absl::StrCat(name, "_turned")), name);
 }
 
 std::string CircuitWriter::AddUp(std::vector<Summand> summands, int64_t period,

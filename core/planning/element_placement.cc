@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "core/planning/tensor_shapes.h"
@@ -87,16 +86,20 @@ std::vector<ElementPlacement> ImagePlacements(const Shape& shape, const ElementP
   if (grid.row_pitch > most || grid.column_pitch > most) return {};
   const int64_t all_phases_y = grid.row_pitch / grid.base_row_pitch;
   std::vector<ElementPlacement> placements;
-  std::set<std::array<int64_t, 3>> tried;
   for (const auto& [phases_y, phases_x] :
        {std::pair<int64_t, int64_t>(all_phases_y, grid.column_pitch), {1, 1}}) {
     const int64_t extent = (shape[1] - 1) * grid.row_pitch + (shape[2] - 1) * grid.column_pitch +
                            (phases_y - 1) * grid.base_row_pitch + phases_x;
     for (int64_t plane_pitch : {source.grid->plane_pitch, extent, PowerOfTwoFor(extent)}) {
-      if (plane_pitch < extent || !tried.insert({phases_y, phases_x, plane_pitch}).second) continue;
+      if (plane_pitch < extent) continue;
       grid.plane_pitch = plane_pitch;
       std::optional<ElementPlacement> placement = OnGrid(shape, grid, phases_y, phases_x, most);
-      if (placement.has_value()) placements.push_back(*std::move(placement));
+      if (!placement.has_value()) continue;
+      // Pitches mean nothing for one plane.
+      const bool is_new = std::none_of(
+          placements.begin(), placements.end(),
+          [&](const ElementPlacement& other) { return other.positions == placement->positions; });
+      if (is_new) placements.push_back(*std::move(placement));
     }
   }
   return placements;

@@ -1,6 +1,5 @@
 #include "core/planning/model_check.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -11,13 +10,10 @@
 #include "core/base/status_macros.h"
 #include "core/planning/model_rules.h"
 #include "core/planning/tensor_shapes.h"
+#include "core/programs/names.h"
 
 namespace cipherd::planning {
 namespace {
-
-// A circuit and a program name what they add to an edge after it: their names have 64.
-constexpr size_t kMaxEdgeNameBytes = 40;
-constexpr size_t kMaxModelNameBytes = 64;
 
 template <typename... Parts>
 absl::Status Refuse(const Parts&... parts) {
@@ -33,50 +29,43 @@ absl::Status At(const std::string& place, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(place, ": ", std::string(status.message())));
 }
 
-// [a-z0-9_-]{1,64}; edges [A-Za-z0-9_.-]{1,40}.
-absl::Status CheckName(const std::string& name, bool is_edge) {
-  const auto is_lawful = [is_edge](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           (is_edge && ((c >= 'A' && c <= 'Z') || c == '.'));
-  };
-  const size_t most = is_edge ? kMaxEdgeNameBytes : kMaxModelNameBytes;
-  if (!name.empty() && name.size() <= most && std::all_of(name.begin(), name.end(), is_lawful)) {
-    return absl::OkStatus();
-  }
-  return Refuse("name: expected 1 to ", most, " of ", is_edge ? "A-Z . " : "", "a-z 0-9 _ -, got ",
-                name.size());
-}
-
 class Checker {
  public:
-  explicit Checker(const Model& model) : model_(model) {}
+  explicit Checker(const Model& model) : model_(model), place_(Named("model", model.name)) {}
 
-  absl::Status Check() {
-    CIPHERD_RETURN_IF_ERROR(CheckName(model_.name, /*is_edge=*/false));
+  absl::StatusOr<ModelShapes> Check() {
+    CIPHERD_RETURN_IF_ERROR(At(place_, CheckModelItself()));
+    for (const ModelInput& input : model_.inputs) {
+      CIPHERD_RETURN_IF_ERROR(AtPart("input", input.name, CheckInput(input)));
+    }
+    for (const ModelOperation& operation : model_.operations) {
+      CIPHERD_RETURN_IF_ERROR(AtPart("operation", operation.name, CheckOperation(operation)));
+    }
+    for (const ModelOutput& output : model_.outputs) {
+      CIPHERD_RETURN_IF_ERROR(AtPart("output", output.name, CheckOutput(output)));
+    }
+    for (const auto& [name, shape] : shapes_) {
+      if (read_.contains(name)) continue;
+      return At(place_,
+                Refuse("edge '", name, "': nothing reads it; make it an output or leave it out"));
+    }
+    return std::move(shapes_);
+  }
+
+ private:
+  absl::Status AtPart(const char* kind, const std::string& name, const absl::Status& status) const {
+    return At(absl::StrCat(place_, ", ", Named(kind, name)), status);
+  }
+
+  absl::Status CheckModelItself() const {
+    CIPHERD_RETURN_IF_ERROR(programs::CheckProgramName(model_.name));
     if (model_.version < 1) return Refuse("version: expected at least 1, got ", model_.version);
     if (model_.inputs.empty()) return Refuse("inputs: expected at least one, got none");
     if (model_.operations.empty()) return Refuse("operations: expected at least one, got none");
     if (model_.outputs.empty()) return Refuse("outputs: expected at least one, got none");
-    for (const ModelInput& input : model_.inputs) {
-      CIPHERD_RETURN_IF_ERROR(At(Named("input", input.name), CheckInput(input)));
-    }
-    for (const ModelOperation& operation : model_.operations) {
-      CIPHERD_RETURN_IF_ERROR(At(Named("operation", operation.name), CheckOperation(operation)));
-    }
-    for (const ModelOutput& output : model_.outputs) {
-      CIPHERD_RETURN_IF_ERROR(At(Named("output", output.name), CheckOutput(output)));
-    }
-    for (const auto& [name, shape] : shapes_) {
-      if (!read_.contains(name)) {
-        return Refuse("edge '", name, "': nothing reads it; make it an output or leave it out");
-      }
-    }
     return absl::OkStatus();
   }
 
-  ModelShapes TakeShapes() { return std::move(shapes_); }
-
- private:
   absl::Status AddEdge(const std::string& name, const Shape& shape) {
     if (!ElementCount(shape).has_value()) {
       return Refuse("expected 1 to ", kMaxElements,
@@ -88,7 +77,7 @@ class Checker {
   }
 
   absl::Status CheckInput(const ModelInput& input) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(input.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(programs::CheckEdgeName(input.name));
     if (!std::isfinite(input.lower) || !std::isfinite(input.upper) || input.lower > input.upper) {
       return Refuse("lower, upper: expected bounds of the values, got [", input.lower, ", ",
                     input.upper, "]");
@@ -97,7 +86,7 @@ class Checker {
   }
 
   absl::Status CheckOperation(const ModelOperation& operation) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(operation.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(programs::CheckEdgeName(operation.name));
     for (std::string_view operand : OperandsOf(operation)) {
       if (!shapes_.contains(operand)) {
         return Refuse("operand '", absl::CHexEscape(std::string(operand)),
@@ -113,7 +102,7 @@ class Checker {
   }
 
   absl::Status CheckOutput(const ModelOutput& output) {
-    CIPHERD_RETURN_IF_ERROR(CheckName(output.name, /*is_edge=*/true));
+    CIPHERD_RETURN_IF_ERROR(programs::CheckEdgeName(output.name));
     if (!output_names_.insert(output.name).second) {
       return Refuse("name: another output has it already");
     }
@@ -126,6 +115,7 @@ class Checker {
   }
 
   const Model& model_;
+  const std::string place_;
   ModelShapes shapes_;
   std::set<std::string> operation_names_;
   std::set<std::string> output_names_;
@@ -134,10 +124,6 @@ class Checker {
 
 }  // namespace
 
-absl::StatusOr<ModelShapes> CheckModel(const Model& model) {
-  Checker checker(model);
-  CIPHERD_RETURN_IF_ERROR(At(Named("model", model.name), checker.Check()));
-  return checker.TakeShapes();
-}
+absl::StatusOr<ModelShapes> CheckModel(const Model& model) { return Checker(model).Check(); }
 
 }  // namespace cipherd::planning

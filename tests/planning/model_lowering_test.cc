@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "core/planning/circuit_check.h"
 #include "core/planning/circuit_depth.h"
 #include "core/planning/circuit_twin.h"
@@ -84,7 +85,7 @@ TEST(ModelLoweringTest, PerceptronsOfOddSizes) {
     model.Input("x", {sizes[0]});
     std::string edge = "x";
     for (size_t i = 1; i < sizes.size(); ++i) {
-      const std::string layer = "layer" + std::to_string(i);
+      const std::string layer = absl::StrCat("layer", i);
       model.Linear(layer, edge, sizes[i]);
       edge = layer;
       if (i + 1 == sizes.size()) break;
@@ -351,7 +352,7 @@ TEST(ModelLoweringTest, PositionsWithoutElementsStayWithinTheRangesOfPolynomials
   std::string edge = "x";
   for (int i = 0; i < 3; ++i) {
     // From [0.5, 1] to [1, 2.2], and 0 to 5; and back, 5 to 40. A third time it would be 10^9.
-    const std::string there = "there" + std::to_string(i), back = "back" + std::to_string(i);
+    const std::string there = absl::StrCat("there", i), back = absl::StrCat("back", i);
     model.Add({.name = there,
                .kind = ModelKind::kPolynomial,
                .a = edge,
@@ -383,7 +384,7 @@ TEST(ModelLoweringTest, RandomNetworks) {
     std::vector<std::string> edges = {"x", "z"};
     std::set<std::string> unread = {"x", "z"};
     for (int i = 0; i < 8; ++i) {
-      const std::string name = "e" + std::to_string(i);
+      const std::string name = absl::StrCat("e", i);
       const std::string a = i < 2 ? edges[i] : edges[pick(0, edges.size() - 1)];
       const Shape shape = model.shape(a);
       unread.erase(a);
@@ -413,9 +414,9 @@ TEST(ModelLoweringTest, RandomNetworks) {
           break;
         }
         case 4: {
-          const std::string b = "l" + std::to_string(i);
+          const std::string b = absl::StrCat("l", i);
           model.Linear(b, a, *ElementCount(shape));
-          const std::string c = "r" + std::to_string(i);
+          const std::string c = absl::StrCat("r", i);
           model.Add({.name = c, .kind = ModelKind::kReshape, .a = b, .shape = shape});
           model.Binary(ModelKind::kSubtract, name, a, c);
           break;
