@@ -10,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/planning/linear_maps.h"
 #include "core/planning/packing_cost.h"
+#include "core/planning/polynomial_forms.h"
 #include "core/planning/tensor_shapes.h"
 
 namespace cipherd::planning {
@@ -17,49 +18,6 @@ namespace {
 
 // A matrix that takes more multiplications to make is not made: the layers stay apart.
 constexpr int64_t kMaxProductCost = int64_t{1} << 30;
-// How far the argument of a square may reach, in units of half its range, so that a polynomial of
-// degree 2 becomes one: the square is this far squared above what is left of it, and so is its
-// error.
-constexpr double kMaxSquareReach = 8;
-
-// A polynomial of degree 2 as factor · (x + shift)² + rest.
-struct CompletedSquare {
-  double shift;
-  double factor;
-  double rest;
-};
-
-// Coefficients without zeros at the end, at least one.
-std::vector<double> Trimmed(std::vector<double> coefficients) {
-  while (coefficients.size() > 1 && coefficients.back() == 0) coefficients.pop_back();
-  return coefficients;
-}
-
-// Argument t = scale · x + shift of the coefficients: t = x in the power basis, else [-1, 1].
-std::pair<double, double> Normalisation(const Polynomial& polynomial) {
-  if (polynomial.basis == PolynomialBasis::kPower) return {1, 0};
-  const double width = polynomial.upper - polynomial.lower;
-  return {2 / width, -(polynomial.upper + polynomial.lower) / width};
-}
-
-// Of three coefficients. Nothing where the square would be much larger than its range.
-std::optional<CompletedSquare> CompleteSquare(const Polynomial& polynomial,
-                                              const std::vector<double>& c) {
-  const auto [scale, shift] = Normalisation(polynomial);
-  const bool is_power = polynomial.basis == PolynomialBasis::kPower;
-  // T_2(t) = 2t² - 1.
-  const double quadratic = is_power ? c[2] : 2 * c[2];
-  const double constant = is_power ? c[0] : c[0] - c[2];
-  const double middle = c[1] / (2 * quadratic);
-  const CompletedSquare square = {.shift = (shift + middle) / scale,
-                                  .factor = quadratic * scale * scale,
-                                  .rest = constant - quadratic * middle * middle};
-  const double reach = std::max(std::abs(polynomial.lower + square.shift),
-                                std::abs(polynomial.upper + square.shift));
-  const double half_width = (polynomial.upper - polynomial.lower) / 2;
-  if (!(reach <= kMaxSquareReach * half_width)) return std::nullopt;
-  return square;
-}
 
 class Builder {
  public:
@@ -76,7 +34,7 @@ class Builder {
       CIPHERD_RETURN_IF_ERROR(AddOperation(operation));
     }
     for (const ModelOutput& output : model_.outputs) {
-      graph_.outputs.push_back(graph_output(output.edge));
+      graph_.outputs.push_back(NodeOf(edge(output.edge).form));
     }
     return std::move(graph_);
   }
@@ -96,7 +54,6 @@ class Builder {
     return found == roots_.end() ? name : found->second;
   }
   Edge& edge(const std::string& name) { return edges_.find(Root(name))->second; }
-  int graph_output(const std::string& name) { return edge(name).form.terms[0].node; }
 
   // Before anything is built: which edges there are, and who reads them.
   void FindEdges() {
@@ -158,23 +115,7 @@ class Builder {
     return {};
   }
 
-  // The node itself.
-  AffineForm FormOf(int node) const {
-    const int64_t count = graph_.nodes[node].element_count();
-    AffineForm form;
-    form.terms.push_back({node, SparseMatrix::Identity(count)});
-    form.constant.assign(count, 0.0);
-    form.strides = {1, 1};
-    return form;
-  }
-
-  // The node that `form` is as it stands, or -1.
-  static int NodeOf(const AffineForm& form) {
-    const bool is_node =
-        form.terms.size() == 1 && form.terms[0].matrix.IsScalar(1) &&
-        std::all_of(form.constant.begin(), form.constant.end(), [](double c) { return c == 0; });
-    return is_node ? form.terms[0].node : -1;
-  }
+  AffineForm FormOf(int node) const { return NodeForm(node, graph_.nodes[node].element_count()); }
 
   // The node of `form`, a new one if need be.
   int MakeNode(const std::string& name, const Shape& shape, AffineForm form) {
@@ -200,17 +141,14 @@ class Builder {
 
   // Whether `outer` of the edge is one matrix, rather than a matrix of the edge's own node.
   bool IsComposed(const SparseMatrix& outer, const Edge& inner) const {
-    const auto& terms = inner.form.terms;
-    const bool is_cheap = std::all_of(terms.begin(), terms.end(),
-                                      [](const auto& term) { return term.matrix.IsSelection(); });
-    if (is_cheap) return true;
+    if (inner.form.IsSelection()) return true;
     if (inner.reader_count > 1) return false;
     int64_t product_cost = 0;
-    for (const auto& term : terms) product_cost += ProductCost(outer, term.matrix);
+    for (const auto& term : inner.form.terms) product_cost += ProductCost(outer, term.matrix);
     if (product_cost > kMaxProductCost) return false;
     if (outer.IsSelection()) return true;
     double apart = EstimateCost(outer) + kDepthCost, together = 0;
-    for (const auto& term : terms) {
+    for (const auto& term : inner.form.terms) {
       apart += EstimateCost(term.matrix);
       const absl::StatusOr<SparseMatrix> product = Product(outer, term.matrix);
       if (!product.ok()) return false;
@@ -221,38 +159,9 @@ class Builder {
 
   // The form of `map` of the edge called `name`.
   absl::StatusOr<AffineForm> Apply(const LinearMap& map, const std::string& name) {
-    Edge& inner = edge(name);
+    const Edge& inner = edge(name);
     if (NodeOf(inner.form) < 0 && !IsComposed(map.matrix, inner)) NodeOfEdge(name);
-    AffineForm result;
-    result.constant = map.constant;
-    map.matrix.MultiplyAdd(inner.form.constant, result.constant);
-    for (const auto& term : inner.form.terms) {
-      CIPHERD_ASSIGN_OR_RETURN(SparseMatrix product, Product(map.matrix, term.matrix));
-      result.terms.push_back({term.node, std::move(product)});
-    }
-    if (map.strides.has_value() && inner.form.strides.has_value()) {
-      result.strides = {(*map.strides)[0] * (*inner.form.strides)[0],
-                        (*map.strides)[1] * (*inner.form.strides)[1]};
-    }
-    return result;
-  }
-
-  // a + factor · b.
-  absl::StatusOr<AffineForm> AddForms(const AffineForm& a, const AffineForm& b, double factor) {
-    AffineForm sum = a;
-    for (size_t i = 0; i < sum.constant.size(); ++i) sum.constant[i] += factor * b.constant[i];
-    for (const auto& term : b.terms) {
-      const auto same = std::find_if(sum.terms.begin(), sum.terms.end(),
-                                     [&](const auto& other) { return other.node == term.node; });
-      if (same == sum.terms.end()) {
-        sum.terms.push_back(term);
-        sum.terms.back().matrix.ScaleRows(std::vector<double>(sum.constant.size(), factor));
-      } else {
-        CIPHERD_ASSIGN_OR_RETURN(same->matrix, Sum(same->matrix, term.matrix, factor));
-      }
-    }
-    if (sum.strides != b.strides) sum.strides.reset();
-    return sum;
+    return Composed(map, inner.form);
   }
 
   absl::Status AddOperation(const ModelOperation& operation) {
@@ -262,8 +171,8 @@ class Builder {
       case ModelKind::kAdd:
       case ModelKind::kSubtract: {
         const double factor = operation.kind == ModelKind::kAdd ? 1 : -1;
-        CIPHERD_ASSIGN_OR_RETURN(AffineForm form, AddForms(OperandOfSum(operation.a),
-                                                           OperandOfSum(operation.b), factor));
+        CIPHERD_ASSIGN_OR_RETURN(
+            AffineForm form, Added(OperandOfSum(operation.a), OperandOfSum(operation.b), factor));
         return Define(operation.name, std::move(form));
       }
       case ModelKind::kSquare:
@@ -288,9 +197,7 @@ class Builder {
   // A layer that others read too is made once.
   const AffineForm& OperandOfSum(const std::string& name) {
     const Edge& read = edge(name);
-    const bool is_cheap = std::all_of(read.form.terms.begin(), read.form.terms.end(),
-                                      [](const auto& term) { return term.matrix.IsSelection(); });
-    if (read.reader_count > 1 && !is_cheap) NodeOfEdge(name);
+    if (read.reader_count > 1 && !read.form.IsSelection()) NodeOfEdge(name);
     return read.form;
   }
 
@@ -303,14 +210,18 @@ class Builder {
     return Define(operation.name, FormOf(node));
   }
 
-  // factor · x + shift for every element of the edge `a` of `operation`, as a node of its own.
+  // factor · x + shift for every element of the edge called `name`.
+  LinearMap ScaleAndShift(const std::string& name, double factor, double shift) {
+    const size_t count = edge(name).form.constant.size();
+    return {SparseMatrix::Diagonal(std::vector<double>(count, factor)),
+            std::vector<double>(count, shift), std::array<int64_t, 2>{1, 1}};
+  }
+
+  // The same of the edge `a` of `operation`, as a node of its own where it has none.
   absl::StatusOr<int> AddArgument(const ModelOperation& operation, double factor, double shift,
                                   const Interval& allowed) {
-    const int64_t count = edge(operation.a).form.constant.size();
-    CIPHERD_ASSIGN_OR_RETURN(
-        AffineForm form, Apply({SparseMatrix::Diagonal(std::vector<double>(count, factor)),
-                                std::vector<double>(count, shift), std::array<int64_t, 2>{1, 1}},
-                               operation.a));
+    CIPHERD_ASSIGN_OR_RETURN(AffineForm form,
+                             Apply(ScaleAndShift(operation.a, factor, shift), operation.a));
     AffineNode node = {.name = absl::StrCat(operation.name, "_argument"),
                        .kind = NodeKind::kAffine,
                        .shape = edge(operation.a).image_shape,
@@ -321,55 +232,52 @@ class Builder {
   }
 
   absl::Status AddPolynomial(const ModelOperation& operation) {
-    Polynomial polynomial = operation.polynomial;
-    polynomial.coefficients = Trimmed(polynomial.coefficients);
+    const Polynomial polynomial = Trimmed(operation.polynomial);
     const std::vector<double>& c = polynomial.coefficients;
-    const auto [scale, shift] = Normalisation(polynomial);
-    const int64_t count = edge(operation.a).form.constant.size();
-
-    if (c.size() <= 2) {
-      const double slope = c.size() == 2 ? c[1] : 0;
-      return DefineScaled(operation, operation.a, slope * scale, c[0] + slope * shift);
-    }
+    if (c.size() <= 2) return AddLine(operation, polynomial);
     if (c.size() == 3) {
-      if (const std::optional<CompletedSquare> square = CompleteSquare(polynomial, c)) {
-        const double reach = std::max(std::abs(polynomial.lower), std::abs(polynomial.upper)) +
-                             std::abs(square->shift);
-        CIPHERD_ASSIGN_OR_RETURN(const int argument,
-                                 AddArgument(operation, 1, square->shift, Interval(-reach, reach)));
-        AffineForm form = FormOf(AddNode({.name = absl::StrCat(operation.name, "_square"),
-                                          .kind = NodeKind::kSquare,
-                                          .shape = edge(operation.name).image_shape,
-                                          .operands = {argument}}));
-        form.terms[0].matrix.ScaleRows(std::vector<double>(count, square->factor));
-        form.constant.assign(count, square->rest);
-        return Define(operation.name, std::move(form));
+      if (const std::optional<CompletedSquare> square = CompleteSquare(polynomial)) {
+        return AddCompletedSquare(operation, *square);
       }
     }
-    Interval allowed(-1, 1);
-    if (polynomial.basis == PolynomialBasis::kPower) {
-      const double reach = std::max(std::abs(polynomial.lower), std::abs(polynomial.upper));
-      allowed = Interval(-reach, reach);
-    } else {
-      polynomial.lower = -1;
-      polynomial.upper = 1;
-    }
-    CIPHERD_ASSIGN_OR_RETURN(const int argument, AddArgument(operation, scale, shift, allowed));
+    // As part of a layer that only the polynomial reads.
+    const Edge& read = edge(operation.a);
+    const bool is_scale_free = read.reader_count == 1 && read.form.IsMultiplied();
+    const NormalisedPolynomial form = Normalise(polynomial, is_scale_free);
+    CIPHERD_ASSIGN_OR_RETURN(const int argument,
+                             AddArgument(operation, form.scale, form.shift, form.lawful_argument));
     const int node = AddNode({.name = operation.name,
                               .kind = NodeKind::kPolynomial,
                               .shape = edge(operation.name).image_shape,
                               .operands = {argument},
-                              .polynomial = std::move(polynomial)});
+                              .polynomial = form.polynomial});
     return Define(operation.name, FormOf(node));
   }
 
-  absl::Status DefineScaled(const ModelOperation& operation, const std::string& a, double factor,
-                            double shift) {
-    const int64_t count = edge(a).form.constant.size();
-    CIPHERD_ASSIGN_OR_RETURN(
-        AffineForm form, Apply({SparseMatrix::Diagonal(std::vector<double>(count, factor)),
-                                std::vector<double>(count, shift), std::array<int64_t, 2>{1, 1}},
-                               a));
+  // Of degree 0 or 1.
+  absl::Status AddLine(const ModelOperation& operation, const Polynomial& polynomial) {
+    const NormalisedPolynomial form = Normalise(polynomial, /*is_scale_free=*/false);
+    const std::vector<double>& c = polynomial.coefficients;
+    const double slope = c.size() == 2 ? c[1] : 0;
+    CIPHERD_ASSIGN_OR_RETURN(AffineForm line, Apply(ScaleAndShift(operation.a, slope * form.scale,
+                                                                  c[0] + slope * form.shift),
+                                                    operation.a));
+    return Define(operation.name, std::move(line));
+  }
+
+  absl::Status AddCompletedSquare(const ModelOperation& operation, const CompletedSquare& square) {
+    const Polynomial& polynomial = operation.polynomial;
+    const double reach =
+        std::max(std::abs(polynomial.lower), std::abs(polynomial.upper)) + std::abs(square.shift);
+    CIPHERD_ASSIGN_OR_RETURN(const int argument,
+                             AddArgument(operation, 1, square.shift, Interval(-reach, reach)));
+    AffineForm form = FormOf(AddNode({.name = absl::StrCat(operation.name, "_square"),
+                                      .kind = NodeKind::kSquare,
+                                      .shape = edge(operation.name).image_shape,
+                                      .operands = {argument}}));
+    const size_t count = form.constant.size();
+    form.terms[0].matrix.ScaleRows(std::vector<double>(count, square.factor));
+    form.constant.assign(count, square.rest);
     return Define(operation.name, std::move(form));
   }
 

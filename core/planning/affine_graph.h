@@ -15,33 +15,17 @@
 // A plain value.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/planning/affine_form.h"
 #include "core/planning/interval.h"
 #include "core/planning/model.h"
 #include "core/planning/polynomial.h"
-#include "core/planning/sparse_matrix.h"
 
 namespace cipherd::planning {
-
-// The sum of matrix · node over terms, and a constant.
-struct AffineForm {
-  struct Term {
-    int node;
-    SparseMatrix matrix;
-  };
-  // Of different nodes.
-  std::vector<Term> terms;
-  // One number a row.
-  std::vector<double> constant;
-  // How many rows and columns of the node's image one step in this image is (LinearMap).
-  std::optional<std::array<int64_t, 2>> strides;
-};
 
 enum class NodeKind : uint8_t { kInput, kAffine, kMultiply, kSquare, kPolynomial };
 
