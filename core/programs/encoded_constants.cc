@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -10,127 +9,125 @@
 namespace cipherd::programs::internal {
 namespace {
 
-// Uploads plaintexts of one depth and scale as one block, and returns views of it.
-absl::StatusOr<std::vector<ckks::Plaintext>> Upload(std::vector<ckks::Plaintext> plaintexts,
-                                                    runtime::Stream& stream) {
-  const std::vector<int64_t> shape = plaintexts.front().data.shape();
-  const int64_t bytes = plaintexts.front().data.bytes();
-  std::vector<int64_t> block_shape = shape;
-  block_shape.insert(block_shape.begin(), static_cast<int64_t>(plaintexts.size()));
-  CIPHERD_ASSIGN_OR_RETURN(
-      const value::Tensor block,
-      value::Tensor::AllocateOn(stream, plaintexts.front().data.dtype(), block_shape));
-  std::vector<ckks::Plaintext> resident = plaintexts;
-  for (size_t i = 0; i < plaintexts.size(); ++i) {
-    CIPHERD_ASSIGN_OR_RETURN(resident[i].data, value::Tensor::FromStorage(
-                                                   block.storage(), static_cast<int64_t>(i) * bytes,
-                                                   block.dtype(), shape));
-    CIPHERD_RETURN_IF_ERROR(
-        stream.CopyAsync(resident[i].data.data(), plaintexts[i].data.data(), bytes));
-  }
-  // `plaintexts` are read until here.
-  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
-  return resident;
+const value::Tensor& Constant(const CheckedProgram& program, const std::string& name) {
+  return program.constants->find(name)->second;
 }
 
-// Constants are encoded one operation at a time, so that the host holds one operation's.
-class ConstantEncoder {
- public:
-  ConstantEncoder(const CheckedProgram& program, const ckks::Encoder& encoder,
-                  runtime::Stream& stream)
-      : program_(program), encoder_(encoder), stream_(stream) {}
+std::vector<double> Row(const CheckedProgram& program, const Operation& operation, int64_t row) {
+  return ExpandRow(Constant(program, operation.constant), row, operation.expansion,
+                   program.spec.context.slot_count());
+}
 
-  absl::Status AddSlots(const Operation& operation) {
-    CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext,
-                             Encode(operation, Row(operation, 0), value::ModulusBasis::kQ));
-    CIPHERD_ASSIGN_OR_RETURN(std::vector<ckks::Plaintext> resident,
-                             Upload({std::move(plaintext)}, stream_));
-    encoded_.bytes += resident.front().data.bytes();
-    encoded_.slots.emplace(operation.name, std::move(resident.front()));
-    return absl::OkStatus();
+value::ModulusBasis BasisOf(const CheckedProgram& program, const Operation& operation) {
+  if (operation.kind != OperationKind::kLinearTransform) return value::ModulusBasis::kQ;
+  return program.plans.find(operation.name)->second.diagonal_basis();
+}
+
+absl::StatusOr<ckks::Plaintext> Encode(const CheckedProgram& program, const Operation& operation,
+                                       const ckks::Encoder& encoder,
+                                       const std::vector<double>& slots) {
+  absl::StatusOr<ckks::Plaintext> plaintext = encoder.Encode(
+      slots, program.edges.find(operation.a)->second.depth,
+      program.constant_scales.find(operation.name)->second, BasisOf(program, operation));
+  if (plaintext.ok()) return plaintext;
+  return absl::Status(
+      plaintext.status().code(),
+      absl::StrCat("operation '", operation.name, "', constant '", operation.constant,
+                   "': ", std::string(plaintext.status().message())));
+}
+
+absl::StatusOr<OperationConstants> EncodeDiagonals(const CheckedProgram& program,
+                                                   const Operation& operation,
+                                                   const ckks::Encoder& encoder) {
+  const value::Tensor& offset_tensor = Constant(program, operation.offsets);
+  const int64_t* offsets = offset_tensor.data_as<const int64_t>();
+  std::map<int64_t, int64_t> giant_of;
+  for (const auto& [giant, terms] : program.plans.find(operation.name)->second.giants()) {
+    for (const ckks::BsgsPlan::Term& term : terms) giant_of[term.offset] = giant;
   }
-
-  absl::Status AddDiagonals(const Operation& operation) {
-    const value::Tensor& offset_tensor = Constant(operation.offsets);
-    const int64_t count = offset_tensor.element_count();
-    const int64_t* offsets = offset_tensor.data_as<const int64_t>();
-    std::map<int64_t, int64_t> giant_of;
-    const ckks::BsgsPlan& plan = program_.plans.find(operation.name)->second;
-    for (const auto& [giant, terms] : plan.giants()) {
-      for (const ckks::BsgsPlan::Term& term : terms) giant_of[term.offset] = giant;
-    }
-    std::vector<ckks::Plaintext> plaintexts;
-    plaintexts.reserve(count);
-    for (int64_t row = 0; row < count; ++row) {
-      std::vector<double> slots = Row(operation, row);
-      // Slot j receives slot j - giant.
-      std::rotate(slots.begin(), slots.end() - giant_of.at(offsets[row]), slots.end());
-      CIPHERD_ASSIGN_OR_RETURN(ckks::Plaintext plaintext,
-                               Encode(operation, slots, plan.diagonal_basis()));
-      plaintexts.push_back(std::move(plaintext));
-    }
-    CIPHERD_ASSIGN_OR_RETURN(std::vector<ckks::Plaintext> resident,
-                             Upload(std::move(plaintexts), stream_));
-    std::map<int64_t, ckks::Plaintext>& by_offset = encoded_.diagonals[operation.name];
-    for (int64_t row = 0; row < count; ++row) {
-      encoded_.bytes += resident[row].data.bytes();
-      by_offset.emplace(offsets[row], std::move(resident[row]));
-    }
-    return absl::OkStatus();
+  OperationConstants diagonals;
+  for (int64_t row = 0; row < offset_tensor.element_count(); ++row) {
+    std::vector<double> slots = Row(program, operation, row);
+    // Slot j receives slot j - giant.
+    std::rotate(slots.begin(), slots.end() - giant_of.at(offsets[row]), slots.end());
+    CIPHERD_ASSIGN_OR_RETURN(diagonals[offsets[row]], Encode(program, operation, encoder, slots));
   }
-
-  EncodedConstants Take() { return std::move(encoded_); }
-
- private:
-  const value::Tensor& Constant(const std::string& name) const {
-    return program_.constants->find(name)->second;
-  }
-
-  std::vector<double> Row(const Operation& operation, int64_t row) const {
-    return ExpandRow(Constant(operation.constant), row, operation.expansion,
-                     program_.spec.context.slot_count());
-  }
-
-  absl::StatusOr<ckks::Plaintext> Encode(const Operation& operation,
-                                         const std::vector<double>& slots,
-                                         value::ModulusBasis basis) const {
-    absl::StatusOr<ckks::Plaintext> plaintext =
-        encoder_.Encode(slots, program_.edges.find(operation.a)->second.depth,
-                        program_.constant_scales.find(operation.name)->second, basis);
-    if (plaintext.ok()) return plaintext;
-    return absl::Status(
-        plaintext.status().code(),
-        absl::StrCat("operation '", operation.name, "', constant '", operation.constant,
-                     "': ", std::string(plaintext.status().message())));
-  }
-
-  const CheckedProgram& program_;
-  const ckks::Encoder& encoder_;
-  runtime::Stream& stream_;
-  EncodedConstants encoded_;
-};
+  return diagonals;
+}
 
 }  // namespace
 
-absl::StatusOr<EncodedConstants> EncodeConstants(const CheckedProgram& program,
-                                                 const ckks::Encoder& encoder,
-                                                 runtime::Stream& stream) {
-  ConstantEncoder constants(program, encoder, stream);
-  for (const Operation& operation : program.spec.operations) {
-    switch (operation.kind) {
-      case OperationKind::kAddPlain:
-      case OperationKind::kSubtractPlain:
-      case OperationKind::kMultiplyPlain:
-        CIPHERD_RETURN_IF_ERROR(constants.AddSlots(operation));
-        break;
-      case OperationKind::kLinearTransform:
-        CIPHERD_RETURN_IF_ERROR(constants.AddDiagonals(operation));
-        break;
-      default:
-        break;
-    }
+bool ReadsConstant(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kAddPlain:
+    case OperationKind::kSubtractPlain:
+    case OperationKind::kMultiplyPlain:
+    case OperationKind::kLinearTransform:
+      return true;
+    default:
+      return false;
   }
-  return constants.Take();
+}
+
+int64_t EncodedBytes(const CheckedProgram& program, const Operation& operation) {
+  const ckks::ContextParameters& parameters = program.spec.context;
+  const int depth = program.edges.find(operation.a)->second.depth;
+  const bool with_p = BasisOf(program, operation) == value::ModulusBasis::kQP;
+  const int64_t limbs = parameters.active_q_count(depth) + (with_p ? parameters.p_count() : 0);
+  const int64_t rows = operation.kind == OperationKind::kLinearTransform
+                           ? Constant(program, operation.offsets).element_count()
+                           : 1;
+  return rows * limbs * parameters.ring_degree() * static_cast<int64_t>(sizeof(uint64_t));
+}
+
+absl::StatusOr<OperationConstants> EncodeOperation(const CheckedProgram& program,
+                                                   const Operation& operation,
+                                                   const ckks::Encoder& encoder) {
+  if (operation.kind == OperationKind::kLinearTransform) {
+    return EncodeDiagonals(program, operation, encoder);
+  }
+  OperationConstants constants;
+  CIPHERD_ASSIGN_OR_RETURN(constants[0],
+                           Encode(program, operation, encoder, Row(program, operation, 0)));
+  return constants;
+}
+
+absl::StatusOr<OperationConstants> ViewsOf(const OperationConstants& constants,
+                                           const runtime::StoragePtr& storage,
+                                           int64_t byte_offset) {
+  OperationConstants views = constants;
+  for (auto& [offset, plaintext] : views) {
+    const int64_t bytes = plaintext.data.bytes();
+    CIPHERD_ASSIGN_OR_RETURN(
+        plaintext.data, value::Tensor::FromStorage(storage, byte_offset, plaintext.data.dtype(),
+                                                   plaintext.data.shape()));
+    byte_offset += bytes;
+  }
+  return views;
+}
+
+absl::StatusOr<ResidentConstants> UploadConstants(const CheckedProgram& program,
+                                                  const ckks::Encoder& encoder,
+                                                  runtime::Stream& stream) {
+  ResidentConstants resident;
+  for (const Operation& operation : program.spec.operations) {
+    if (!ReadsConstant(operation.kind)) continue;
+    CIPHERD_ASSIGN_OR_RETURN(const OperationConstants encoded,
+                             EncodeOperation(program, operation, encoder));
+    const int64_t bytes = EncodedBytes(program, operation);
+    CIPHERD_ASSIGN_OR_RETURN(const runtime::StoragePtr block,
+                             stream.device().Allocate(static_cast<size_t>(bytes), stream));
+    CIPHERD_ASSIGN_OR_RETURN(OperationConstants views, ViewsOf(encoded, block, 0));
+    for (const auto& [offset, plaintext] : encoded) {
+      CIPHERD_RETURN_IF_ERROR(stream.CopyAsync(views.at(offset).data.data(), plaintext.data.data(),
+                                               plaintext.data.bytes()));
+    }
+    // `encoded` is read until here.
+    CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
+    resident.bytes += bytes;
+    resident.by_operation.emplace(operation.name, std::move(views));
+  }
+  return resident;
 }
 
 }  // namespace cipherd::programs::internal

@@ -11,6 +11,7 @@
 #include "core/ckks/evaluator.h"
 #include "core/programs/encoded_constants.h"
 #include "core/programs/schedule.h"
+#include "core/programs/tiled_constants.h"
 
 namespace cipherd::programs {
 namespace {
@@ -40,15 +41,24 @@ struct Interpreter::State {
   const ckks::DeviceContext& device_context;
   ckks::Evaluator evaluator;
   internal::Schedule schedule;
-  internal::EncodedConstants constants;
+  internal::ResidentConstants resident;
+  // Null where constants are resident.
+  std::unique_ptr<const internal::TiledConstants> tiles;
 
   int64_t key_table_length() const { return std::max(1, program->keys.size()); }
 
   absl::StatusOr<Ciphertext> Input(size_t index, const value::ValueTree& tree) const;
   absl::StatusOr<ckks::KeyTable> Keys(const value::ValueTree& tree) const;
+  // `constants` of operations that read them.
   absl::StatusOr<Ciphertext> Run(const Operation& operation, const Ciphertext& a,
-                                 const Ciphertext* b, const ckks::KeyTable& keys,
-                                 runtime::Stream& stream) const;
+                                 const Ciphertext* b, const internal::OperationConstants* constants,
+                                 const ckks::KeyTable& keys, runtime::Stream& stream) const;
+  // The same with constants from where they are; `feed` where they come in tiles.
+  absl::StatusOr<Ciphertext> RunWithConstants(const Operation& operation, const Ciphertext& a,
+                                              const Ciphertext* b,
+                                              std::optional<internal::ConstantFeed>& feed,
+                                              const ckks::KeyTable& keys,
+                                              runtime::Stream& stream) const;
 };
 
 Interpreter::Interpreter(std::unique_ptr<const State> state) : state_(std::move(state)) {}
@@ -56,7 +66,7 @@ Interpreter::~Interpreter() = default;
 
 absl::StatusOr<std::shared_ptr<const Interpreter>> Interpreter::Make(
     std::shared_ptr<const CheckedProgram> program, const ckks::DeviceContext& device_context,
-    runtime::Stream& stream) {
+    runtime::Stream& stream, const InterpreterOptions& options) {
   if (device_context.context().id() != program->context->id()) {
     return Refuse("device_context: expected context ", program->context->id(), " of program '",
                   program->spec.name, "', got ", device_context.context().id());
@@ -65,17 +75,36 @@ absl::StatusOr<std::shared_ptr<const Interpreter>> Interpreter::Make(
     return Refuse("stream: expected one of the device of device_context");
   }
   const ckks::Encoder encoder(program->context);
-  CIPHERD_ASSIGN_OR_RETURN(internal::EncodedConstants constants,
-                           internal::EncodeConstants(*program, encoder, stream));
+  int64_t constant_bytes = 0;
+  for (const Operation& operation : program->spec.operations) {
+    if (!internal::ReadsConstant(operation.kind)) continue;
+    constant_bytes += internal::EncodedBytes(*program, operation);
+  }
+  internal::ResidentConstants resident;
+  std::unique_ptr<const internal::TiledConstants> tiles;
+  if (constant_bytes <= options.constant_budget_bytes) {
+    CIPHERD_ASSIGN_OR_RETURN(resident, internal::UploadConstants(*program, encoder, stream));
+  } else {
+    CIPHERD_ASSIGN_OR_RETURN(tiles, internal::TiledConstants::Make(*program, encoder, stream,
+                                                                   options.constant_budget_bytes));
+  }
   internal::Schedule schedule = internal::MakeSchedule(program->spec);
   return std::shared_ptr<const Interpreter>(new Interpreter(std::unique_ptr<const State>(
       new State{std::move(program), device_context, ckks::Evaluator(device_context),
-                std::move(schedule), std::move(constants)})));
+                std::move(schedule), std::move(resident), std::move(tiles)})));
 }
 
 const CheckedProgram& Interpreter::program() const { return *state_->program; }
 
-int64_t Interpreter::constant_bytes() const { return state_->constants.bytes; }
+int64_t Interpreter::constant_bytes() const { return state_->resident.bytes; }
+
+int64_t Interpreter::tile_count() const {
+  return state_->tiles == nullptr ? 0 : state_->tiles->tile_count();
+}
+
+int64_t Interpreter::tile_bytes() const {
+  return state_->tiles == nullptr ? 0 : state_->tiles->tile_bytes();
+}
 
 absl::StatusOr<Ciphertext> Interpreter::State::Input(size_t index,
                                                      const value::ValueTree& tree) const {
@@ -109,12 +138,29 @@ absl::StatusOr<ckks::KeyTable> Interpreter::State::Keys(const value::ValueTree& 
   return ckks::KeyTable{program->keys, tree.tensor()};
 }
 
+absl::StatusOr<Ciphertext> Interpreter::State::RunWithConstants(
+    const Operation& operation, const Ciphertext& a, const Ciphertext* b,
+    std::optional<internal::ConstantFeed>& feed, const ckks::KeyTable& keys,
+    runtime::Stream& stream) const {
+  if (!internal::ReadsConstant(operation.kind)) {
+    return Run(operation, a, b, /*constants=*/nullptr, keys, stream);
+  }
+  if (!feed) {
+    return Run(operation, a, b, &resident.by_operation.find(operation.name)->second, keys, stream);
+  }
+  CIPHERD_ASSIGN_OR_RETURN(const internal::OperationConstants* constants,
+                           feed->Enter(operation.name));
+  absl::StatusOr<Ciphertext> result = Run(operation, a, b, constants, keys, stream);
+  CIPHERD_RETURN_IF_ERROR(feed->Leave(operation.name));
+  return result;
+}
+
 absl::StatusOr<Ciphertext> Interpreter::State::Run(const Operation& operation, const Ciphertext& a,
-                                                   const Ciphertext* b, const ckks::KeyTable& keys,
+                                                   const Ciphertext* b,
+                                                   const internal::OperationConstants* constants,
+                                                   const ckks::KeyTable& keys,
                                                    runtime::Stream& stream) const {
-  const auto slots = [&]() -> const ckks::Plaintext& {
-    return constants.slots.find(operation.name)->second;
-  };
+  const auto slots = [&]() -> const ckks::Plaintext& { return constants->at(0); };
   switch (operation.kind) {
     case OperationKind::kAdd:
       return evaluator.Add(a, *b, stream);
@@ -144,8 +190,7 @@ absl::StatusOr<Ciphertext> Interpreter::State::Run(const Operation& operation, c
       return evaluator.Conjugate(a, keys, stream);
     case OperationKind::kLinearTransform:
       return ckks::ApplyLinearTransform(evaluator, program->plans.find(operation.name)->second,
-                                        constants.diagonals.find(operation.name)->second, a, keys,
-                                        stream);
+                                        *constants, a, keys, stream);
   }
   return absl::InternalError("unknown kind of operation");
 }
@@ -164,10 +209,14 @@ absl::StatusOr<value::ValueTree> Interpreter::operator()(std::span<const value::
   }
   CIPHERD_ASSIGN_OR_RETURN(const ckks::KeyTable keys, state_->Keys(inputs[input_count]));
 
+  std::optional<internal::ConstantFeed> feed;
+  if (state_->tiles != nullptr) {
+    CIPHERD_ASSIGN_OR_RETURN(feed, state_->tiles->Feed(stream));
+  }
   for (const internal::ScheduledOperation& step : state_->schedule.operations) {
     const Operation& operation = *step.operation;
-    absl::StatusOr<Ciphertext> result = state_->Run(
-        operation, *edges[step.a], step.b < 0 ? nullptr : &*edges[step.b], keys, stream);
+    absl::StatusOr<Ciphertext> result = state_->RunWithConstants(
+        operation, *edges[step.a], step.b < 0 ? nullptr : &*edges[step.b], feed, keys, stream);
     if (!result.ok()) {
       return absl::Status(result.status().code(),
                           absl::StrCat("operation '", operation.name,

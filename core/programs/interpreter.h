@@ -28,25 +28,36 @@
 
 namespace cipherd::programs {
 
-// A program bound to a device: constants encoded and resident, schedule fixed. Immutable and
+struct InterpreterOptions {
+  // Bytes of device memory that encoded constants may take. Where they are more, they stay in
+  // pinned host memory, shared by all evaluations, and each evaluation copies them through two
+  // buffers of at most half of this (tiled_constants.h).
+  int64_t constant_budget_bytes = INT64_MAX;
+};
+
+// A program bound to a device: constants encoded and placed, schedule fixed. Immutable and
 // thread-safe; every instance of the program on that device shares one.
 class Interpreter {
  public:
   // Encodes the constants at their depths and scales and uploads them over `stream`; blocks until
-  // they are resident. `device_context` must outlive this. InvalidArgument where it is of another
-  // context than the program or `stream` of another device; ResourceExhausted where device memory
-  // runs out.
+  // they are there. `device_context` must outlive this. InvalidArgument where it is of another
+  // context than the program or `stream` of another device; ResourceExhausted where memory runs
+  // out, or, naming the operation, where the constants of one are more than half of the budget.
   static absl::StatusOr<std::shared_ptr<const Interpreter>> Make(
       std::shared_ptr<const CheckedProgram> program, const ckks::DeviceContext& device_context,
-      runtime::Stream& stream);
+      runtime::Stream& stream, const InterpreterOptions& options = {});
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
   const CheckedProgram& program() const;
 
-  // Bytes of encoded constants on the device.
+  // Bytes of encoded constants that are resident on the device; 0 where they come in tiles.
   int64_t constant_bytes() const;
+  // Tiles that each evaluation copies, 0 where constants are resident, and bytes of the largest:
+  // an evaluation holds twice that.
+  int64_t tile_count() const;
+  int64_t tile_bytes() const;
 
   // Enqueues one evaluation on `stream` and returns a tuple with one Ciphertext an output; does not
   // synchronise. Intermediate results are freed after their last reader. InvalidArgument, naming
