@@ -54,6 +54,9 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
       ->capture_default_str();
   app.add_option("--warmup", options.engine.warmup, "Uncaptured runs before each capture")
       ->capture_default_str();
+  AddBytes(app, "--constant-memory", options.engine.constant_memory_bytes,
+           "Device memory for the constants of one program; where it has more, evaluations copy "
+           "them in tiles");
   AddBytes(app, "--device-memory", options.device.pools.device_memory.budget_bytes,
            "Budget of device memory");
   AddBytes(app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,

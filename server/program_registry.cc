@@ -67,6 +67,8 @@ engine::ServingSettings Merge(const programs::ServingSpec& spec, engine::Serving
   settings.queue_capacity = spec.queue_capacity.value_or(settings.queue_capacity);
   settings.priority = spec.priority.value_or(settings.priority);
   settings.warmup = spec.warmup.value_or(settings.warmup);
+  settings.constant_memory_bytes =
+      spec.constant_memory_bytes.value_or(settings.constant_memory_bytes);
   set_seconds(spec.max_batch_delay_seconds, settings.max_batch_delay);
   set_seconds(spec.default_timeout_seconds, settings.default_timeout);
   set_seconds(spec.longest_timeout_seconds, settings.longest_timeout);

@@ -2,6 +2,7 @@
 // the daemon. proto/codec reads it (serving.textproto), the daemon makes settings of it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ServingSpec {
   std::optional<double> default_timeout_seconds;
   std::optional<double> longest_timeout_seconds;
   std::optional<int> warmup;
+  std::optional<int64_t> constant_memory_bytes;
 
   bool operator==(const ServingSpec&) const = default;
 };

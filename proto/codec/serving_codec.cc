@@ -1,12 +1,14 @@
 #include "proto/codec/serving_codec.h"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cipherd/v1/serving.pb.h"
 #include "core/base/status_macros.h"
+#include "proto/codec/mismatch.h"
 #include "proto/codec/operation_codec.h"
 #include "proto/codec/text_message.h"
 
@@ -31,6 +33,14 @@ absl::StatusOr<programs::ServingSpec> ParseServingText(std::string_view text,
   }
   if (message.has_warmup()) {
     CIPHERD_ASSIGN_OR_RETURN(spec.warmup, internal::ToInt(message.warmup(), at("warmup")));
+  }
+  if (message.has_constant_memory_bytes()) {
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    if (message.constant_memory_bytes() > kMost) {
+      return internal::Mismatch(path, ".constant_memory_bytes", absl::StrCat("at most ", kMost),
+                                absl::StrCat(message.constant_memory_bytes()));
+    }
+    spec.constant_memory_bytes = static_cast<int64_t>(message.constant_memory_bytes());
   }
   if (message.has_priority()) spec.priority = message.priority();
   if (message.has_max_batch_delay_seconds()) {

@@ -41,6 +41,7 @@ ServingSettings EngineOptions::DefaultServing() const {
   settings.instances = instances;
   settings.queue_capacity = queue_capacity;
   settings.warmup = warmup;
+  settings.constant_memory_bytes = constant_memory_bytes;
   return settings;
 }
 

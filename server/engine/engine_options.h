@@ -40,6 +40,7 @@ struct EngineOptions {
   int instances = 3;
   int queue_capacity = 32;
   int warmup = 1;
+  int64_t constant_memory_bytes = INT64_MAX;
   KeyOptions keys;
   // Absent: polled with CUDA, notified on the CPU device.
   std::optional<CompletionMode> completion;

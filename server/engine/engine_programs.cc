@@ -65,7 +65,8 @@ absl::Status Engine::Load(ServedProgram& served, const std::function<void()>& on
   const size_t bytes_before = device_->device_memory_stats().allocated_bytes;
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream,
                            device_->CreateStream(absl::StrCat("load ", info.name)));
-  CIPHERD_ASSIGN_OR_RETURN(ProgramBinding bound, served.program().Bind(*device_, *stream));
+  CIPHERD_ASSIGN_OR_RETURN(ProgramBinding bound,
+                           served.program().Bind(*device_, *stream, served.settings()));
   const auto binding = std::make_shared<const ProgramBinding>(std::move(bound));
   std::vector<std::unique_ptr<ProgramPool>> pools;
   for (size_t i = 0; i < workers_.size(); ++i) {

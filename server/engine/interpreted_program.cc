@@ -99,13 +99,16 @@ absl::StatusOr<EvaluationTrees> InterpretedProgram::MakeTrees(const TensorFactor
 }
 
 absl::StatusOr<ProgramBinding> InterpretedProgram::Bind(runtime::Device& device,
-                                                        runtime::Stream& stream) const {
+                                                        runtime::Stream& stream,
+                                                        const ServingSettings& settings) const {
   const ckks::Context& context = *checked_->context;
   const ckks::ContextParameters& parameters = context.parameters();
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const ckks::DeviceContext> device_context,
                            ckks::DeviceContext::Create(checked_->context, device, stream));
-  CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<const programs::Interpreter> interpreter,
-                           programs::Interpreter::Make(checked_, *device_context, stream));
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::shared_ptr<const programs::Interpreter> interpreter,
+      programs::Interpreter::Make(checked_, *device_context, stream,
+                                  {.constant_budget_bytes = settings.constant_memory_bytes}));
 
   ProgramBinding binding;
   // One key stands for all of them.

@@ -23,8 +23,8 @@ class InterpretedProgram final : public Program {
 
   // The example has pseudo-random residues for inputs and keys, the same every time, so that a
   // replay that skips or repeats an operation shows.
-  absl::StatusOr<ProgramBinding> Bind(runtime::Device& device,
-                                      runtime::Stream& stream) const override;
+  absl::StatusOr<ProgramBinding> Bind(runtime::Device& device, runtime::Stream& stream,
+                                      const ServingSettings& settings) const override;
 
   const programs::CheckedProgram& checked() const { return *checked_; }
 

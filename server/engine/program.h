@@ -17,6 +17,7 @@
 #include "core/runtime/stream.h"
 #include "core/value/tensor.h"
 #include "core/value/value_tree.h"
+#include "server/engine/serving_settings.h"
 
 namespace cipherd::engine {
 
@@ -68,9 +69,9 @@ class Program {
   // New trees with the signatures of info(), uninitialised, over tensors from `allocate`.
   virtual absl::StatusOr<EvaluationTrees> MakeTrees(const TensorFactory& allocate) const = 0;
 
-  // Blocks until constants and example are resident, using `stream` of `device`.
-  virtual absl::StatusOr<ProgramBinding> Bind(runtime::Device& device,
-                                              runtime::Stream& stream) const = 0;
+  // Blocks until constants and example are where evaluations read them, using `stream` of `device`.
+  virtual absl::StatusOr<ProgramBinding> Bind(runtime::Device& device, runtime::Stream& stream,
+                                              const ServingSettings& settings) const = 0;
 };
 
 // Fills signatures and byte counts of `info` from the trees of `program` over pageable memory.

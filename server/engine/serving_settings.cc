@@ -45,6 +45,7 @@ absl::Status ServingSettings::Validate() const {
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("queue_capacity", queue_capacity, 1));
   CIPHERD_RETURN_IF_ERROR(CheckPositive("default_timeout", default_timeout));
   CIPHERD_RETURN_IF_ERROR(CheckPositive("longest_timeout", longest_timeout));
+  CIPHERD_RETURN_IF_ERROR(CheckAtLeast("constant_memory_bytes", constant_memory_bytes, 1));
   return CheckAtLeast("warmup", warmup, 0);
 }
 

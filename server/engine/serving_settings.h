@@ -13,6 +13,7 @@
 // device's budgets do not hold that. Plain values.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,10 @@ struct ServingSettings {
   absl::Duration longest_timeout = absl::InfiniteDuration();
   // Uncaptured runs before each capture.
   int warmup = 1;
+  // Device memory that encoded constants may take, which all workers and instances share. Where
+  // they are more, they stay in pinned host memory, and every evaluation copies them in tiles
+  // through two buffers of its own, of at most half of this.
+  int64_t constant_memory_bytes = INT64_MAX;
 
   int largest_batch() const { return batch_sizes.back(); }
   // Requests between header and last byte of reply: those that wait and those that run. Each holds

@@ -157,7 +157,7 @@ absl::Status EngineWorkload::MakeInputs() {
 
 absl::Status EngineWorkload::MakeExpected() {
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream, device_->CreateStream("eager"));
-  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream));
+  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream, {}));
   expected_.resize(kInputCount);
   for (int tenant = 0; tenant < kTenantCount; ++tenant) {
     CIPHERD_ASSIGN_OR_RETURN(const DirectKeys keys,
@@ -205,7 +205,7 @@ absl::Status EngineWorkload::FillPlaces() {
 
 absl::StatusOr<double> EngineWorkload::BareReplaySeconds(double seconds) {
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream, device_->CreateStream("bare"));
-  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream));
+  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream, {}));
   CIPHERD_ASSIGN_OR_RETURN(const DirectKeys keys,
                            UploadKeys(keys_[0]->keys, program_->info().keys, *stream));
   CIPHERD_ASSIGN_OR_RETURN(const ValueTree on_device, OnDevice(inputs_[0], *stream));

@@ -17,10 +17,11 @@ TEST(ServingCodecTest, EveryFieldIsReadAndWhatIsAbsentStaysOpen) {
                                           .priority = -1,
                                           .default_timeout_seconds = 10,
                                           .longest_timeout_seconds = 20,
-                                          .warmup = 0};
+                                          .warmup = 0,
+                                          .constant_memory_bytes = 4096};
   EXPECT_EQ(*ParseServingText("instances: 2 batch_sizes: [1, 4] max_batch_delay_seconds: 0.25 "
                               "queue_capacity: 5 priority: -1 default_timeout_seconds: 10 "
-                              "longest_timeout_seconds: 20 warmup: 0",
+                              "longest_timeout_seconds: 20 warmup: 0 constant_memory_bytes: 4096",
                               "f"),
             expected);
   EXPECT_EQ(*ParseServingText("", "f"), programs::ServingSpec{});
@@ -33,6 +34,8 @@ TEST(ServingCodecTest, ErrorsSayWhere) {
   EXPECT_THAT(ParseServingText("instances: 3000000000", "f"),
               StatusIs(kInvalid, HasSubstr("f.instances")));
   EXPECT_THAT(ParseServingText("instances: -1", "f"), StatusIs(kInvalid));
+  EXPECT_THAT(ParseServingText("constant_memory_bytes: 9223372036854775808", "f"),
+              StatusIs(kInvalid, HasSubstr("f.constant_memory_bytes")));
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ TEST_F(ReloadTest, ProgramsComeAndGo) {
 TEST_F(ReloadTest, ServingSettingsAreReadBesideTheProgram) {
   Write(File("negate", "serving.textproto"),
         "instances: 1\nbatch_sizes: [1, 2]\nqueue_capacity: 3\npriority: -2\n"
-        "max_batch_delay_seconds: 0.001\nlongest_timeout_seconds: 60\n");
+        "max_batch_delay_seconds: 0.001\nlongest_timeout_seconds: 60\nconstant_memory_bytes: "
+        "65536\n");
   ASSERT_OK(server_->ReloadPrograms());
   const engine::ServingSettings& settings = (*server_->engine().FindProgram("negate"))->settings();
   engine::ServingSettings expected = server_->engine().options().DefaultServing();
@@ -99,6 +100,7 @@ TEST_F(ReloadTest, ServingSettingsAreReadBesideTheProgram) {
   expected.priority = -2;
   expected.max_batch_delay = absl::Milliseconds(1);
   expected.longest_timeout = absl::Seconds(60);
+  expected.constant_memory_bytes = 65536;
   EXPECT_EQ(settings, expected);
 
   Write(File("negate", "serving.textproto"), "instances: 0\n");

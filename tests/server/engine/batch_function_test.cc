@@ -31,7 +31,7 @@ class BatchFunctionTest : public ::testing::TestWithParam<std::string> {
     if (GetParam() == "cuda") GTEST_SKIP() << "the test program runs on devices of the host";
     ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice(GetParam()));
     ASSERT_OK_AND_ASSIGN(stream_, device_->CreateStream("caller"));
-    ASSERT_OK_AND_ASSIGN(binding_, program_.Bind(*device_, *stream_));
+    ASSERT_OK_AND_ASSIGN(binding_, program_.Bind(*device_, *stream_, {}));
     ASSERT_OK_AND_ASSIGN(function_, MakeBatchFunction(binding_.function, kBatchSize, *device_));
   }
 

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "core/base/status_macros.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
 #include "server/engine/interpreted_program.h"
@@ -130,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, EngineBatchTest,
                            return info.param == CompletionMode::kPolled ? "polled" : "notified";
                          });
 
-// Ciphertexts of a small ring through multiplication, relinearization, rescaling and rotation.
+// Ciphertexts of a small ring through multiplication, relinearization, rescaling, rotation and
+// three matrices.
 class RealProgramBatchTest : public ::testing::Test {
  protected:
   static std::shared_ptr<const InterpretedProgram> MakeProgram() {
@@ -141,7 +144,21 @@ class RealProgramBatchTest : public ::testing::Test {
     spec.Add({.name = "relinearized", .kind = OperationKind::kRelinearize, .a = "xy"});
     spec.Add({.name = "rescaled", .kind = OperationKind::kRescale, .a = "relinearized"});
     spec.Add({.name = "turned", .kind = OperationKind::kRotate, .a = "rescaled", .step = 3});
-    spec.Output("turned");
+    spec.Constant("offsets", programs::Offsets({0, 1, 2}));
+    for (const char* name : {"a", "b", "c"}) {
+      spec.Constant(absl::StrCat("diagonals_", name),
+                    programs::HostTensor<double>(value::DType::kFloat64, {3, 1},
+                                                 {0.5, 0.25 * (*name - 'd'), 1}));
+      spec.Add({.name = absl::StrCat("matrix_", name),
+                .kind = OperationKind::kLinearTransform,
+                .a = "turned",
+                .constant = absl::StrCat("diagonals_", name),
+                .expansion = {.repeat = 1, .tile = true},
+                .offsets = "offsets"});
+    }
+    spec.Add({.name = "ab", .kind = OperationKind::kAdd, .a = "matrix_a", .b = "matrix_b"});
+    spec.Add({.name = "abc", .kind = OperationKind::kSubtract, .a = "ab", .b = "matrix_c"});
+    spec.Output("abc");
     return InterpretedProgram::Create(programs::CheckProgram(spec.Build(), spec.constants(),
                                                              ckks::SecurityPolicy::kAllowInsecure)
                                           .value())
@@ -189,13 +206,15 @@ class RealProgramBatchTest : public ::testing::Test {
 
   // The results of requests of three tenants, all submitted before the first one runs.
   static std::vector<std::vector<uint8_t>> ResultsWith(const std::vector<int>& batch_sizes,
-                                                       int request_count) {
+                                                       int request_count,
+                                                       int64_t constant_memory_bytes = INT64_MAX) {
     std::vector<std::vector<uint8_t>> results(request_count);
     const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
     auto engine = Engine::Create(OpenTestDevice("cpu").value(), {}, base::Clock::Real()).value();
     ServingSettings settings;
     settings.instances = 2;
     settings.batch_sizes = batch_sizes;
+    settings.constant_memory_bytes = constant_memory_bytes;
     // So that the batches fill.
     settings.max_batch_delay = absl::Seconds(5);
     EXPECT_OK(engine->AddProgram(program, settings));
@@ -231,6 +250,24 @@ TEST_F(RealProgramBatchTest, BatchedAndSingleResultsAreEqualBitForBit) {
   EXPECT_EQ(ResultsWith({1, 8}, kRequests), single);
   EXPECT_EQ(ResultsWith({1, 4}, kRequests), single);
   EXPECT_NE(single[0], single[3]) << "inputs differ";
+}
+
+TEST_F(RealProgramBatchTest, ConstantsThatComeInTilesGiveTheSameResults) {
+  constexpr int kRequests = 8;
+  const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
+  // Three diagonals of 256 words a limb, of Q at depth 1 and of P. Two of the three matrices have room.
+  ASSERT_TRUE(program->checked().plans.at("matrix_a").hoists_twice());
+  constexpr int64_t kMatrixBytes = 3 * (3 + 2) * 256 * 8;
+  EXPECT_EQ(ResultsWith({1, 4}, kRequests, 2 * kMatrixBytes), ResultsWith({1}, kRequests));
+  auto engine = Engine::Create(OpenTestDevice("cpu").value(), {}, base::Clock::Real()).value();
+  ServingSettings settings;
+  settings.constant_memory_bytes = 2 * kMatrixBytes - 1;
+  EXPECT_OK(engine->AddProgram(program, settings));
+  const size_t before = engine->device().device_memory_stats().allocated_bytes;
+  EXPECT_THAT(engine->LoadProgram("test"), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                    ::testing::HasSubstr("operation 'matrix_a'")));
+  EXPECT_EQ(engine->device().device_memory_stats().allocated_bytes, before);
+  EXPECT_OK(engine->Stop());
 }
 
 }  // namespace

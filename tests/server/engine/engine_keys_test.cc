@@ -165,9 +165,9 @@ TEST_F(EngineKeysTest, AProgramWhoseKeysNoTierHoldsIsNotLoaded) {
     absl::StatusOr<EvaluationTrees> MakeTrees(const TensorFactory& allocate) const override {
       return inner_.MakeTrees(allocate);
     }
-    absl::StatusOr<ProgramBinding> Bind(runtime::Device& device,
-                                        runtime::Stream& stream) const override {
-      return inner_.Bind(device, stream);
+    absl::StatusOr<ProgramBinding> Bind(runtime::Device& device, runtime::Stream& stream,
+                                        const ServingSettings& settings) const override {
+      return inner_.Bind(device, stream, settings);
     }
 
    private:

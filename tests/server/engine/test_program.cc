@@ -46,8 +46,8 @@ absl::StatusOr<EvaluationTrees> TestProgram::MakeTrees(const TensorFactory& allo
                          value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(output))})};
 }
 
-absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device,
-                                                 runtime::Stream& stream) const {
+absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtime::Stream& stream,
+                                                 const ServingSettings& settings) const {
   CIPHERD_RETURN_IF_ERROR(bind_status_);
   ProgramBinding binding;
   CIPHERD_ASSIGN_OR_RETURN(value::Tensor input,

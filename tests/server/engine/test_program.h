@@ -66,8 +66,8 @@ class TestProgram final : public Program {
 
   const ProgramInfo& info() const override { return info_; }
   absl::StatusOr<EvaluationTrees> MakeTrees(const TensorFactory& allocate) const override;
-  absl::StatusOr<ProgramBinding> Bind(runtime::Device& device,
-                                      runtime::Stream& stream) const override;
+  absl::StatusOr<ProgramBinding> Bind(runtime::Device& device, runtime::Stream& stream,
+                                      const ServingSettings& settings) const override;
 
   // What Bind returns from now on, where it is not OK.
   void FailBindWith(absl::Status status) { bind_status_ = std::move(status); }
