@@ -255,7 +255,8 @@ TEST_F(RealProgramBatchTest, BatchedAndSingleResultsAreEqualBitForBit) {
 TEST_F(RealProgramBatchTest, ConstantsThatComeInTilesGiveTheSameResults) {
   constexpr int kRequests = 8;
   const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
-  // Three diagonals of 256 words a limb, of Q at depth 1 and of P. Two of the three matrices have room.
+  // Three diagonals of 256 words a limb, of Q at depth 1 and of P. Two of the three matrices have
+  // room.
   ASSERT_TRUE(program->checked().plans.at("matrix_a").hoists_twice());
   constexpr int64_t kMatrixBytes = 3 * (3 + 2) * 256 * 8;
   EXPECT_EQ(ResultsWith({1, 4}, kRequests, 2 * kMatrixBytes), ResultsWith({1}, kRequests));
