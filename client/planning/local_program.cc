@@ -19,20 +19,6 @@
 namespace cipherd::client {
 namespace {
 
-// Copies on the device, and in host memory. Block.
-absl::StatusOr<value::Tensor> ToDevice(const value::Tensor& tensor, runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(value::Tensor copy, value::DeviceTensorLike(tensor, stream));
-  CIPHERD_RETURN_IF_ERROR(value::CopyTensorAsync(tensor, copy, stream));
-  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
-  return copy;
-}
-absl::StatusOr<value::Tensor> ToHost(const value::Tensor& tensor, runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(value::Tensor copy, value::HostTensorLike(tensor));
-  CIPHERD_RETURN_IF_ERROR(value::CopyTensorAsync(tensor, copy, stream));
-  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
-  return copy;
-}
-
 // How many items a ciphertext of every input and output has room for.
 int64_t ItemsAtOnce(const programs::ProgramSpec& spec) {
   int64_t count = INT64_MAX;
@@ -142,7 +128,8 @@ absl::StatusOr<value::ValueTree> LocalProgram::EncryptInput(const programs::Prog
                            encoder_.Encode(slots, state.depth, state.scale));
   CIPHERD_ASSIGN_OR_RETURN(secret::SeededCiphertext seeded,
                            secret::SymmetricEncryptor(secret_key_).Encrypt(message, random_));
-  CIPHERD_ASSIGN_OR_RETURN(seeded.ciphertext.data, ToDevice(seeded.ciphertext.data, *stream_));
+  CIPHERD_ASSIGN_OR_RETURN(seeded.ciphertext.data,
+                           value::CopyToDevice(seeded.ciphertext.data, *stream_));
   return value::ValueTree::Value(seeded.ciphertext.ToValue(parameters, program_->context->id()));
 }
 
@@ -172,7 +159,7 @@ absl::Status LocalProgram::EvaluateSome(const NamedVectors& inputs, size_t first
     CIPHERD_ASSIGN_OR_RETURN(ckks::Ciphertext ciphertext,
                              ckks::Ciphertext::FromValue(results[i].exact_value(), path,
                                                          spec.context, program_->context->id()));
-    CIPHERD_ASSIGN_OR_RETURN(ciphertext.data, ToHost(ciphertext.data, *stream_));
+    CIPHERD_ASSIGN_OR_RETURN(ciphertext.data, value::CopyToHost(ciphertext.data, *stream_));
     CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decryptor.Decrypt(ciphertext));
     CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> complex_slots,
                              encoder_.Decode(message));

@@ -117,6 +117,20 @@ absl::Status CopyTensorAsync(const Tensor& source, const Tensor& target, runtime
   });
 }
 
+absl::StatusOr<Tensor> CopyToDevice(const Tensor& tensor, runtime::Stream& stream) {
+  CIPHERD_ASSIGN_OR_RETURN(Tensor copy, DeviceTensorLike(tensor, stream));
+  CIPHERD_RETURN_IF_ERROR(CopyTensorAsync(tensor, copy, stream));
+  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
+  return copy;
+}
+
+absl::StatusOr<Tensor> CopyToHost(const Tensor& tensor, runtime::Stream& stream) {
+  CIPHERD_ASSIGN_OR_RETURN(Tensor copy, HostTensorLike(tensor));
+  CIPHERD_RETURN_IF_ERROR(CopyTensorAsync(tensor, copy, stream));
+  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
+  return copy;
+}
+
 absl::Status CopyTensorOnHost(const Tensor& source, const Tensor& target) {
   if (!source.placement().is_host() || !target.placement().is_host()) {
     return absl::InvalidArgumentError(absl::StrCat("copy on the host: from ",

@@ -28,6 +28,10 @@ absl::StatusOr<Tensor> DeviceTensorLike(const Tensor& example, runtime::Stream& 
 // done. InvalidArgument where the topologies differ.
 absl::Status CopyTensorAsync(const Tensor& source, const Tensor& target, runtime::Stream& stream);
 
+// A copy of `tensor` on the device of `stream`, and one in pageable memory. Block until it is made.
+absl::StatusOr<Tensor> CopyToDevice(const Tensor& tensor, runtime::Stream& stream);
+absl::StatusOr<Tensor> CopyToHost(const Tensor& tensor, runtime::Stream& stream);
+
 // Copies between host memories before it returns. InvalidArgument where the topologies differ or a
 // side is on a device.
 absl::Status CopyTensorOnHost(const Tensor& source, const Tensor& target);

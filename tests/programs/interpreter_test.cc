@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/execution/cuda_graph_program.h"
+#include "core/value/tensor_copy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/programs/plain_interpreter.h"
@@ -185,8 +186,9 @@ class InterpreterTest : public ::testing::TestWithParam<std::string> {
   absl::StatusOr<std::vector<std::vector<uint64_t>>> Words(const value::ValueTree& outputs) {
     std::vector<std::vector<uint64_t>> words;
     for (const value::ValueTree& output : outputs.children()) {
-      CIPHERD_ASSIGN_OR_RETURN(const value::Tensor tensor,
-                               ToHost(*output.exact_value().FindTensor("data"), *stream_));
+      CIPHERD_ASSIGN_OR_RETURN(
+          const value::Tensor tensor,
+          value::CopyToHost(*output.exact_value().FindTensor("data"), *stream_));
       const uint64_t* data = tensor.data_as<uint64_t>();
       words.emplace_back(data, data + tensor.element_count());
     }
@@ -274,10 +276,10 @@ TEST_P(InterpreterTest, ExamplesAndPlaceholderAreReadableFromAnotherStream) {
   ASSERT_OK_AND_ASSIGN(const auto examples, interpreter_->ExampleInputs(*placeholder, *stream_));
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_OK_AND_ASSIGN(const value::Tensor zero,
-                         ToHost(*examples[i].exact_value().FindTensor("data"), *other));
+                         value::CopyToHost(*examples[i].exact_value().FindTensor("data"), *other));
     EXPECT_THAT(std::span(zero.data_as<uint64_t>(), zero.element_count()), Each(0)) << i;
   }
-  ASSERT_OK_AND_ASSIGN(const value::Tensor table, ToHost(examples[3].tensor(), *other));
+  ASSERT_OK_AND_ASSIGN(const value::Tensor table, value::CopyToHost(examples[3].tensor(), *other));
   EXPECT_THAT(std::span(table.data_as<uint64_t>(), table.element_count()),
               Each(placeholder->address()));
 }

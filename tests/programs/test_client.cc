@@ -9,24 +9,6 @@
 #include "core/value/tensor_copy.h"
 
 namespace cipherd::programs {
-namespace {
-
-// A copy on the device of `stream`. Blocks.
-absl::StatusOr<value::Tensor> ToDevice(const value::Tensor& tensor, runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(value::Tensor copy, value::DeviceTensorLike(tensor, stream));
-  CIPHERD_RETURN_IF_ERROR(value::CopyTensorAsync(tensor, copy, stream));
-  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
-  return copy;
-}
-
-}  // namespace
-
-absl::StatusOr<value::Tensor> ToHost(const value::Tensor& tensor, runtime::Stream& stream) {
-  CIPHERD_ASSIGN_OR_RETURN(value::Tensor copy, value::HostTensorLike(tensor));
-  CIPHERD_RETURN_IF_ERROR(value::CopyTensorAsync(tensor, copy, stream));
-  CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
-  return copy;
-}
 
 TestClient::TestClient(std::shared_ptr<const CheckedProgram> program, uint64_t seed,
                        runtime::Stream& stream)
@@ -61,7 +43,8 @@ absl::StatusOr<std::vector<value::ValueTree>> TestClient::Encrypt(
         const ckks::Plaintext message,
         encoder_.EncodeComplex(slots.at(input.name), state.depth, state.scale));
     CIPHERD_ASSIGN_OR_RETURN(secret::SeededCiphertext seeded, encryptor.Encrypt(message, random_));
-    CIPHERD_ASSIGN_OR_RETURN(seeded.ciphertext.data, ToDevice(seeded.ciphertext.data, stream_));
+    CIPHERD_ASSIGN_OR_RETURN(seeded.ciphertext.data,
+                             value::CopyToDevice(seeded.ciphertext.data, stream_));
     inputs.push_back(value::ValueTree::Value(
         seeded.ciphertext.ToValue(program_->spec.context, program_->context->id())));
   }
@@ -80,7 +63,7 @@ absl::StatusOr<std::map<std::string, ComplexSlots>> TestClient::Decrypt(
         ckks::Ciphertext ciphertext,
         ckks::Ciphertext::FromValue(outputs[i].exact_value(), "output", program_->spec.context,
                                     program_->context->id()));
-    CIPHERD_ASSIGN_OR_RETURN(ciphertext.data, ToHost(ciphertext.data, stream_));
+    CIPHERD_ASSIGN_OR_RETURN(ciphertext.data, value::CopyToHost(ciphertext.data, stream_));
     CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decryptor.Decrypt(ciphertext));
     CIPHERD_ASSIGN_OR_RETURN(slots[program_->spec.outputs[i].name], encoder_.Decode(message));
   }

@@ -45,7 +45,4 @@ class TestClient {
   ckks::KeySet keys_;
 };
 
-// A copy of `tensor` in host memory. Blocks.
-absl::StatusOr<value::Tensor> ToHost(const value::Tensor& tensor, runtime::Stream& stream);
-
 }  // namespace cipherd::programs

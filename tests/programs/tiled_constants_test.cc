@@ -16,6 +16,7 @@
 #include "core/base/status_macros.h"
 #include "core/execution/cuda_graph_program.h"
 #include "core/programs/interpreter.h"
+#include "core/value/tensor_copy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/programs/spec_builder.h"
@@ -102,8 +103,9 @@ class TiledConstantsTest : public ::testing::TestWithParam<std::string> {
   }
 
   absl::StatusOr<std::vector<uint64_t>> Words(const value::ValueTree& outputs) {
-    CIPHERD_ASSIGN_OR_RETURN(const value::Tensor tensor,
-                             ToHost(*outputs[0].exact_value().FindTensor("data"), *stream_));
+    CIPHERD_ASSIGN_OR_RETURN(
+        const value::Tensor tensor,
+        value::CopyToHost(*outputs[0].exact_value().FindTensor("data"), *stream_));
     const uint64_t* data = tensor.data_as<uint64_t>();
     return std::vector<uint64_t>(data, data + tensor.element_count());
   }
