@@ -6,25 +6,6 @@
 
 namespace cipherd::planning {
 
-double Evaluate(const Polynomial& polynomial, double x) {
-  const std::vector<double>& c = polynomial.coefficients;
-  if (polynomial.basis == PolynomialBasis::kPower) {
-    double value = 0;
-    for (size_t k = c.size(); k-- > 0;) value = value * x + c[k];
-    return value;
-  }
-  // Clenshaw's recurrence.
-  const double t =
-      (2 * x - polynomial.lower - polynomial.upper) / (polynomial.upper - polynomial.lower);
-  double next = 0, after_next = 0;
-  for (size_t k = c.size(); k-- > 1;) {
-    const double current = c[k] + 2 * t * next - after_next;
-    after_next = next;
-    next = current;
-  }
-  return c[0] + t * next - after_next;
-}
-
 Interval Evaluate(const Polynomial& polynomial, const Interval& x) {
   const double lower = std::clamp(x.lower, polynomial.lower, polynomial.upper);
   const double upper = std::clamp(x.upper, polynomial.lower, polynomial.upper);

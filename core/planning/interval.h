@@ -52,8 +52,6 @@ inline Interval Square(const Interval& a) {
 }
 inline double Square(double a) { return a * a; }
 
-// The value at a number.
-double Evaluate(const Polynomial& polynomial, double x);
 // Where the polynomial's values on `x` lie; what of `x` is outside [lower, upper] counts as cut off
 // there. Not wider than they reach by more than 2 %.
 Interval Evaluate(const Polynomial& polynomial, const Interval& x);

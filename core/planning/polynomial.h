@@ -1,4 +1,5 @@
-// A polynomial of one variable, as data.
+// A polynomial of one variable, as data. Fitted by chebyshev_fit.h, evaluated on ciphertexts by
+// polynomial_circuit.h.
 //
 //   Polynomial square = {PolynomialBasis::kPower, {0, 0, 1}, -4, 4};
 #pragma once
@@ -22,5 +23,8 @@ struct Polynomial {
   double lower = -1;
   double upper = 1;
 };
+
+// The value at a number: by Horner's rule, in the Chebyshev basis by Clenshaw's.
+double Evaluate(const Polynomial& polynomial, double x);
 
 }  // namespace cipherd::planning
