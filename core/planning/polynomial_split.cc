@@ -41,17 +41,26 @@ class ElementSearch {
 
   // Elements with B_1, ascending; nothing where the polynomial cannot be evaluated at the depth.
   std::optional<std::vector<BasisElement>> Search() {
-    for (int last = 1; last <= degree_ && StartWith(last, 1); ++last) SearchGiants();
-    for (int last = 5; last <= degree_ && is_odd_ && StartWith(last, 2); last += 2) SearchGiants();
+    for (int last = 1; last <= degree_ && StartWith({1}, last, 1); ++last) SearchGiants();
+    for (int last = 5; is_odd_ && last <= degree_ && StartWith({1, 2, 3}, last, 2); last += 2) {
+      SearchGiants();
+    }
+    for (int last = 4; is_odd_ && last <= degree_ && StartWith({1, 2}, last, 2); last += 2) {
+      SearchGiants();
+    }
     if (best_.empty()) return std::nullopt;
     return best_;
   }
 
  private:
-  // The elements 1, 2, 3, 3 + stride, … last; false where that leads to nothing better.
-  bool StartWith(int last, int stride) {
+  // Elements `first`, and from their last one on in steps up to `last`; false where that leads to
+  // nothing better.
+  bool StartWith(const std::vector<int>& first, int last, int step) {
     elements_ = {{.index = 1, .left = 1, .right = 0, .depth = 0}};
-    for (int index = 2; index <= last; index += index < 3 ? 1 : stride) {
+    for (size_t i = 1; i < first.size(); ++i) {
+      if (!Append(first[i])) return false;
+    }
+    for (int index = first.back() + step; index <= last; index += step) {
       if (!Append(index)) return false;
     }
     return best_.empty() || ElementCount() < fewest_;

@@ -59,16 +59,22 @@ int DepthOf(const SplitSum& sum, const std::map<int, int>& depths) {
   return depth;
 }
 
-// The least numbers of multiplications at the least depth: of degree 1 to 63, and of odd degrees.
+// The least numbers of multiplications at the least depth: of degree 1 to 63, and of odd ones.
+// Those up to 31 are tried below; ExhaustiveSplit takes minutes at 40, and odd at 45, to where it agreed.
 constexpr int kFewest[] = {0,  1,  2,  2,  3,  4,  5,  4,  5,  5,  6,  6,  7,  7,  8,  7,
                            8,  8,  8,  8,  9,  9,  10, 10, 10, 11, 11, 11, 12, 12, 13, 11,
                            11, 11, 11, 12, 12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14,
                            14, 15, 15, 15, 15, 15, 15, 15, 16, 16, 16, 16, 17, 17, 18};
 constexpr int kFewestOfOdd[] = {0,  2,  3,  5,  5,  6,  7,  8,  7,  8,  8,  9,  10, 10, 11, 12,
-                                10, 11, 11, 11, 12, 12, 13, 13, 14, 14, 14, 14, 15, 15, 16, 17};
+                                10, 11, 11, 11, 11, 12, 12, 13, 14, 14, 14, 14, 15, 15, 16, 17};
 
 int FewestOf(int degree, bool is_odd) {
   return is_odd ? kFewestOfOdd[degree / 2] : kFewest[degree - 1];
+}
+
+// These want x^17 = x^16 · x; T_17 = 2 T_16 T_1 - T_15 would have T_15 made for it.
+int IsOneMore(PolynomialBasis basis, int degree, bool is_odd) {
+  return basis == PolynomialBasis::kChebyshev && is_odd && (degree == 41 || degree == 45) ? 1 : 0;
 }
 
 TEST(PolynomialSplit, DepthIsTheLeastAndMultiplicationsAreTheFewestKnown) {
@@ -78,7 +84,9 @@ TEST(PolynomialSplit, DepthIsTheLeastAndMultiplicationsAreTheFewestKnown) {
       for (const PolynomialBasis basis : kBases) {
         const PolynomialSplit split = SplitPolynomial(basis, Generic(degree, is_odd));
         EXPECT_EQ(split.depth, CeilLog2(degree + 1)) << degree;
-        EXPECT_EQ(split.multiplication_count, FewestOf(degree, is_odd)) << degree;
+        EXPECT_EQ(split.multiplication_count,
+                  FewestOf(degree, is_odd) + IsOneMore(basis, degree, is_odd))
+            << degree;
       }
     }
   }
