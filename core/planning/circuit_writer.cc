@@ -5,31 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/planning/matrix_transform.h"
-#include "core/planning/polynomial.h"
+#include "core/planning/polynomial_circuit.h"
 
 namespace cipherd::planning::internal {
-
-namespace {
-
-// Power by power; of at least three coefficients, in the Chebyshev basis on [-1, 1].
-std::string AppendPolynomial(CircuitBuilder& builder, const std::string& x,
-                             const Polynomial& polynomial) {
-  const std::vector<double>& c = polynomial.coefficients;
-  std::string sum = builder.AddPlain(builder.MultiplyPlain(x, c[1]), c[0]), before, current = x;
-  for (size_t k = 2; k < c.size(); ++k) {
-    std::string next = builder.Multiply(current, x);
-    if (polynomial.basis == PolynomialBasis::kChebyshev) {
-      next = builder.Add(next, next);
-      next = before.empty() ? builder.AddPlain(next, -1) : builder.Subtract(next, before);
-    }
-    before = current;
-    current = next;
-    sum = builder.Add(sum, builder.MultiplyPlain(current, c[k]));
-  }
-  return sum;
-}
-
-}  // namespace
 
 absl::Status CircuitWriter::Write() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -57,7 +35,7 @@ absl::StatusOr<std::string> CircuitWriter::WriteNode(int node_index) {
     case NodeKind::kSquare:
       return builder_.Square(operand(0), node.name);
     case NodeKind::kPolynomial:
-      return AppendPolynomial(builder_, operand(0), node.polynomial);
+      return AppendPolynomial(builder_, operand(0), node.polynomial, node.name);
   }
   return absl::InternalError(absl::StrCat("node '", node.name, "' is of no kind"));
 }
