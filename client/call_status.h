@@ -2,13 +2,18 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "client/cancellation.h"
 #include "grpcpp/support/status.h"
 
 namespace cipherd::client {
 
-// FromGrpcStatus, but for CANCELLED: no call of this library is cancelled while its caller waits,
-// so the other side ended it without an answer, as a daemon does with calls that reach it while it
-// shuts down. That is Unavailable: another daemon, or this one later, can take the call.
-absl::Status StatusOfCall(const grpc::Status& status);
+// Of a call that its caller has ended.
+absl::Status CancelledByCaller();
+
+// FromGrpcStatus, but for CANCELLED. Where the caller has cancelled it is CancelledByCaller; else
+// the other side ended the call without an answer, as a daemon does with calls that reach it while
+// it shuts down. That is Unavailable: another daemon, or this one later, can take the call.
+// `cancellation` is the caller's, and may be null.
+absl::Status StatusOfCall(const grpc::Status& status, const Cancellation* cancellation = nullptr);
 
 }  // namespace cipherd::client

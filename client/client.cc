@@ -15,6 +15,21 @@ namespace {
 
 constexpr absl::Duration kControlTimeout = absl::Seconds(10);
 constexpr absl::Duration kUploadTimeout = absl::Minutes(10);
+// How often a connection that is not there yet is asked whether it is still wanted.
+constexpr absl::Duration kConnectPoll = absl::Milliseconds(50);
+
+// Whether it is connected by `deadline`. Cancelled.
+absl::StatusOr<bool> AwaitConnected(grpc::Channel& channel, absl::Time deadline,
+                                    const Cancellation* cancellation) {
+  if (cancellation == nullptr) return channel.WaitForConnected(absl::ToChronoTime(deadline));
+  while (true) {
+    if (cancellation->is_cancelled()) return CancelledByCaller();
+    const absl::Time now = absl::Now();
+    const absl::Time until = std::min(deadline, now + kConnectPoll);
+    if (channel.WaitForConnected(absl::ToChronoTime(until))) return true;
+    if (now >= deadline) return false;
+  }
+}
 
 }  // namespace
 
@@ -33,17 +48,21 @@ Client::Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> chan
       stub_(v1::EvaluationService::NewStub(channel_)),
       limits_(options.limits) {}
 
-absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options) {
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
+    const ClientOptions& options, const std::shared_ptr<Cancellation>& cancellation) {
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
   const absl::Time deadline = absl::Now() + options.connect_timeout;
-  if (!channel->WaitForConnected(absl::ToChronoTime(deadline))) {
+  CIPHERD_ASSIGN_OR_RETURN(const bool is_connected,
+                           AwaitConnected(*channel, deadline, cancellation.get()));
+  if (!is_connected) {
     return absl::UnavailableError(absl::StrCat("no daemon answers at '", options.target,
                                                "' within ",
                                                absl::FormatDuration(options.connect_timeout)));
   }
   std::unique_ptr<Client> client(new Client(options, std::move(channel)));
-  CIPHERD_ASSIGN_OR_RETURN(client->server_info_,
-                           client->GetServerInfo({.timeout = options.connect_timeout}));
+  CIPHERD_ASSIGN_OR_RETURN(
+      client->server_info_,
+      client->GetServerInfo({.timeout = options.connect_timeout, .cancellation = cancellation}));
   client->limits_ = codec::DecodeLimits(client->server_info_.limits(), options.limits);
   CIPHERD_RETURN_IF_ERROR(client->limits_.Validate());
   return client;
@@ -62,18 +81,27 @@ std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& opti
   return context;
 }
 
+template <typename Call>
+absl::Status Client::Run(const CallOptions& options, const Call& call) const {
+  const std::unique_ptr<grpc::ClientContext> context = MakeContext(options, kControlTimeout);
+  const Cancellation::Scope scope(options.cancellation, [&] { context->TryCancel(); });
+  return StatusOfCall(call(context.get()), options.cancellation.get());
+}
+
 absl::StatusOr<v1::ServerInfo> Client::GetServerInfo(const CallOptions& options) const {
   v1::ServerInfo info;
-  CIPHERD_RETURN_IF_ERROR(
-      StatusOfCall(stub_->GetServerInfo(MakeContext(options, kControlTimeout).get(), {}, &info)));
+  CIPHERD_RETURN_IF_ERROR(Run(options, [&](grpc::ClientContext* context) {
+    return stub_->GetServerInfo(context, {}, &info);
+  }));
   return info;
 }
 
 absl::StatusOr<std::vector<v1::ProgramSummary>> Client::ListPrograms(
     const CallOptions& options) const {
   v1::ListProgramsResponse response;
-  CIPHERD_RETURN_IF_ERROR(StatusOfCall(
-      stub_->ListPrograms(MakeContext(options, kControlTimeout).get(), {}, &response)));
+  CIPHERD_RETURN_IF_ERROR(Run(options, [&](grpc::ClientContext* context) {
+    return stub_->ListPrograms(context, {}, &response);
+  }));
   return std::vector<v1::ProgramSummary>(response.programs().begin(), response.programs().end());
 }
 
@@ -84,8 +112,9 @@ absl::StatusOr<v1::GetProgramResponse> Client::GetProgramMessage(const std::stri
   request.set_name(name);
   request.set_version(version);
   v1::GetProgramResponse response;
-  CIPHERD_RETURN_IF_ERROR(StatusOfCall(
-      stub_->GetProgram(MakeContext(options, kControlTimeout).get(), request, &response)));
+  CIPHERD_RETURN_IF_ERROR(Run(options, [&](grpc::ClientContext* context) {
+    return stub_->GetProgram(context, request, &response);
+  }));
   if (response.summary().name() != name) {
     return absl::InternalError(absl::StrCat("response.summary.name: expected '", name, "', got '",
                                             response.summary().name(), "'"));
@@ -113,7 +142,7 @@ absl::StatusOr<std::unique_ptr<KeyUpload>> Client::StartKeyUpload(
         return MakeContext({.timeout = std::max(deadline - absl::Now(), absl::ZeroDuration())},
                            kUploadTimeout);
       },
-      limits_, description);
+      limits_, description, options.cancellation);
 }
 
 absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& options) const {
@@ -121,8 +150,9 @@ absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& 
   CIPHERD_ASSIGN_OR_RETURN(*request.mutable_key_set_id(),
                            codec::EncodeDigest(key_set_id, "key_set_id"));
   v1::DropKeysResponse response;
-  return StatusOfCall(
-      stub_->DropKeys(MakeContext(options, kControlTimeout).get(), request, &response));
+  return Run(options, [&](grpc::ClientContext* context) {
+    return stub_->DropKeys(context, request, &response);
+  });
 }
 
 }  // namespace cipherd::client

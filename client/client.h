@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
+#include "client/cancellation.h"
 #include "client/client_options.h"
 #include "client/evaluation_call.h"
 #include "client/key_upload.h"
@@ -44,6 +45,8 @@ std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 struct CallOptions {
   // Absent: 10 seconds, for evaluations a minute, for uploads of keys 10 minutes.
   std::optional<absl::Duration> timeout;
+  // Ends a call that blocks early, with Cancelled. May be null.
+  std::shared_ptr<Cancellation> cancellation = nullptr;
 };
 
 struct EvaluationRequest {
@@ -59,8 +62,9 @@ struct EvaluationRequest {
 class Client {
  public:
   // Connects and asks for the daemon's limits. Unavailable where nobody answers within
-  // connect_timeout.
-  static absl::StatusOr<std::unique_ptr<Client>> Connect(const ClientOptions& options);
+  // connect_timeout. `cancellation` may be null.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(
+      const ClientOptions& options, const std::shared_ptr<Cancellation>& cancellation = nullptr);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -92,7 +96,8 @@ class Client {
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationRequest& request,
                                             const CallOptions& options = {}) const;
   // The same without waiting: `callback` gets what Evaluate returns (evaluation_call.h). After an
-  // error there is no call, and no callback comes.
+  // error there is no call, and no callback comes. Ended early by EvaluationCall::Cancel, not by
+  // the options.
   absl::StatusOr<std::shared_ptr<EvaluationCall>> StartEvaluation(
       const EvaluationRequest& request, const CallOptions& options,
       EvaluationCallback callback) const;
@@ -102,6 +107,9 @@ class Client {
 
   std::unique_ptr<grpc::ClientContext> MakeContext(const CallOptions& options,
                                                    absl::Duration default_timeout) const;
+  // Runs a call that blocks, `call(context)`, which returns a grpc::Status.
+  template <typename Call>
+  absl::Status Run(const CallOptions& options, const Call& call) const;
 
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;

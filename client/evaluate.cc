@@ -53,11 +53,13 @@ absl::StatusOr<EvaluationResult> Client::Evaluate(const EvaluationRequest& reque
                                                   const CallOptions& options) const {
   absl::StatusOr<EvaluationResult> result;
   absl::Notification has_ended;
-  CIPHERD_RETURN_IF_ERROR(
+  CIPHERD_ASSIGN_OR_RETURN(
+      const std::shared_ptr<EvaluationCall> call,
       StartEvaluation(request, options, [&](absl::StatusOr<EvaluationResult> outcome) {
         result = std::move(outcome);
         has_ended.Notify();
-      }).status());
+      }));
+  const Cancellation::Scope scope(options.cancellation, [&] { call->Cancel(); });
   has_ended.WaitForNotification();
   return result;
 }

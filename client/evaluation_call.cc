@@ -204,7 +204,7 @@ void EvaluationCall::Cancel() {
 
 absl::Status EvaluationCall::StatusOfEnd(const grpc::Status& status) const {
   if (status.error_code() == grpc::StatusCode::CANCELLED && is_cancelled_.load()) {
-    return absl::CancelledError("cancelled by the caller");
+    return CancelledByCaller();
   }
   return StatusOfCall(status);
 }

@@ -41,11 +41,13 @@ bool IsBreak(const absl::Status& status) {
 }  // namespace
 
 KeyUpload::KeyUpload(v1::EvaluationService::Stub& stub, ContextFactory make_context,
-                     const codec::WireLimits& limits, const Description& description)
+                     const codec::WireLimits& limits, const Description& description,
+                     std::shared_ptr<Cancellation> cancellation)
     : stub_(stub),
       make_context_(std::move(make_context)),
       limits_(limits),
       description_(description),
+      cancellation_(std::move(cancellation)),
       upload_id_(description.upload_id.empty() ? RandomUploadId() : description.upload_id),
       id_(description.context->id_bytes()) {}
 
@@ -61,17 +63,16 @@ KeyUpload::~KeyUpload() {
   FinishCall().IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<KeyUpload>> KeyUpload::Start(v1::EvaluationService::Stub& stub,
-                                                            ContextFactory make_context,
-                                                            const codec::WireLimits& limits,
-                                                            const Description& description) {
+absl::StatusOr<std::unique_ptr<KeyUpload>> KeyUpload::Start(
+    v1::EvaluationService::Stub& stub, ContextFactory make_context, const codec::WireLimits& limits,
+    const Description& description, std::shared_ptr<Cancellation> cancellation) {
   if (description.total_bytes > limits.max_key_set_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("key set: expected at most ",
                                                      limits.max_key_set_bytes, " bytes, got ",
                                                      description.total_bytes));
   }
   std::unique_ptr<KeyUpload> upload(
-      new KeyUpload(stub, std::move(make_context), limits, description));
+      new KeyUpload(stub, std::move(make_context), limits, description, std::move(cancellation)));
   if (!description.upload_id.empty()) {
     const absl::Status known = upload->FindPosition();
     // A stream that was cut off may have it still.
@@ -82,7 +83,9 @@ absl::StatusOr<std::unique_ptr<KeyUpload>> KeyUpload::Start(v1::EvaluationServic
 }
 
 absl::Status KeyUpload::Open() {
+  cancel_context_.reset();
   context_ = make_context_();
+  cancel_context_.emplace(cancellation_, [context = context_.get()] { context->TryCancel(); });
   writer_ = stub_.PutKeys(context_.get(), &response_);
   // A stream without bytes to go on from begins anew.
   if (position_.bytes == 0) position_ = {};
@@ -190,10 +193,15 @@ absl::Status KeyUpload::Recover(const absl::Status& broken) {
   }
   absl::Duration delay = kFirstRetryDelay;
   while (absl::Now() - broken_since_ < description_.resume_timeout) {
-    absl::SleepFor(delay);
+    if (cancellation_ == nullptr) {
+      absl::SleepFor(delay);
+    } else if (cancellation_->WaitFor(delay)) {
+      return CancelledByCaller();
+    }
     delay = std::min(2 * delay, kLongestRetryDelay);
     const absl::Status status = FindPosition();
     if (absl::IsUnavailable(status)) continue;
+    if (absl::IsCancelled(status)) return status;
     if (absl::IsNotFound(status)) position_ = {};
     if (!status.ok() && !absl::IsNotFound(status)) return broken;
     // What the daemon lacks must be here still.
@@ -208,8 +216,10 @@ absl::Status KeyUpload::FindPosition() {
   v1::GetKeyUploadRequest request;
   request.set_upload_id(upload_id_);
   v1::GetKeyUploadResponse upload;
+  const std::unique_ptr<grpc::ClientContext> context = make_context_();
+  const Cancellation::Scope scope(cancellation_, [&] { context->TryCancel(); });
   CIPHERD_RETURN_IF_ERROR(
-      StatusOfCall(stub_.GetKeyUpload(make_context_().get(), request, &upload)));
+      StatusOfCall(stub_.GetKeyUpload(context.get(), request, &upload), cancellation_.get()));
   position_ = {upload.received_bytes(), upload.described_keys()};
   if (!upload.key_set_id().empty()) {
     is_stored_ = true;
@@ -219,7 +229,7 @@ absl::Status KeyUpload::FindPosition() {
 }
 
 absl::Status KeyUpload::FinishCall() {
-  const absl::Status status = StatusOfCall(writer_->Finish());
+  const absl::Status status = StatusOfCall(writer_->Finish(), cancellation_.get());
   writer_.reset();
   return status;
 }

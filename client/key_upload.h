@@ -15,12 +15,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
+#include "client/cancellation.h"
 #include "core/value/exact_value.h"
 #include "proto/codec/key_set_id.h"
 #include "proto/codec/known_context.h"
@@ -52,11 +54,11 @@ class KeyUpload {
   using ContextFactory = std::function<std::unique_ptr<grpc::ClientContext>()>;
 
   // Sends the header; with an upload_id of the caller's, asks first what has come. `stub` must
-  // outlive the upload.
-  static absl::StatusOr<std::unique_ptr<KeyUpload>> Start(v1::EvaluationService::Stub& stub,
-                                                          ContextFactory make_context,
-                                                          const codec::WireLimits& limits,
-                                                          const Description& description);
+  // outlive the upload. `cancellation` ends it early, in any of its functions; may be null.
+  static absl::StatusOr<std::unique_ptr<KeyUpload>> Start(
+      v1::EvaluationService::Stub& stub, ContextFactory make_context,
+      const codec::WireLimits& limits, const Description& description,
+      std::shared_ptr<Cancellation> cancellation = nullptr);
   // Cancels what is not finished.
   ~KeyUpload();
   KeyUpload(const KeyUpload&) = delete;
@@ -93,7 +95,8 @@ class KeyUpload {
   };
 
   KeyUpload(v1::EvaluationService::Stub& stub, ContextFactory make_context,
-            const codec::WireLimits& limits, const Description& description);
+            const codec::WireLimits& limits, const Description& description,
+            std::shared_ptr<Cancellation> cancellation);
 
   // Opens a stream that goes on from `position_`.
   absl::Status Open();
@@ -114,9 +117,12 @@ class KeyUpload {
   const ContextFactory make_context_;
   const codec::WireLimits limits_;
   const Description description_;
+  const std::shared_ptr<Cancellation> cancellation_;
   std::string upload_id_;
 
   std::unique_ptr<grpc::ClientContext> context_;
+  // Cancels `context_`.
+  std::optional<Cancellation::Scope> cancel_context_;
   v1::PutKeysResponse response_;
   // Null while no call is open.
   std::unique_ptr<grpc::ClientWriter<v1::PutKeysRequest>> writer_;

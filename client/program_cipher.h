@@ -40,6 +40,7 @@ class ProgramCipher {
   ProgramCipher(ProgramPtr program, const secret::SecretKey& secret_key);
 
   const ProgramDescription& program() const { return *program_; }
+  const ProgramPtr& program_ptr() const { return program_; }
 
   // The tuple that the program takes. InvalidArgument where an input is missing, unknown, or does
   // not fit its layout or the modulus.

@@ -41,6 +41,10 @@ absl::StatusOr<int64_t> SpannedSlots(const SlotLayout& layout, int64_t slot_coun
 
 }  // namespace
 
+absl::Status CheckLayout(const SlotLayout& layout, int64_t slot_count, std::string_view path) {
+  return SpannedSlots(layout, slot_count, path).status();
+}
+
 absl::StatusOr<std::vector<double>> PackSlots(const SlotLayout& layout, int64_t slot_count,
                                               const Vectors& items, std::string_view path) {
   CIPHERD_ASSIGN_OR_RETURN(const int64_t spanned, SpannedSlots(layout, slot_count, path));

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/programs/program_spec.h"
 
@@ -18,6 +19,10 @@ namespace cipherd::client {
 
 // One vector an item.
 using Vectors = std::vector<std::vector<double>>;
+
+// InvalidArgument naming `path` where the layout has no items or no elements, or leaves the slots.
+absl::Status CheckLayout(const programs::SlotLayout& layout, int64_t slot_count,
+                         std::string_view path);
 
 // Slots up to the last one that the layout names, 0 where it names none or `items` ends early
 // (fewer items than the layout has places for are in order). InvalidArgument naming `path`: no

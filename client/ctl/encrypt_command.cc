@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands.h"
-#include "client/ctl/key_directory.h"
+#include "client/files/key_directory.h"
 #include "client/files/values_file.h"
 #include "client/files/vector_file.h"
 #include "client/program_cipher.h"

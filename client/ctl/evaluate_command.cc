@@ -4,7 +4,7 @@
 #include "client/client.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/connection_flags.h"
-#include "client/ctl/key_directory.h"
+#include "client/files/key_directory.h"
 #include "client/files/values_file.h"
 #include "core/base/status_macros.h"
 

@@ -6,7 +6,7 @@
 #include "client/client.h"
 #include "client/ctl/commands.h"
 #include "client/ctl/connection_flags.h"
-#include "client/ctl/key_directory.h"
+#include "client/files/key_directory.h"
 #include "client/files/key_set_file.h"
 #include "client/files/program_file.h"
 #include "client/files/secret_key_file.h"

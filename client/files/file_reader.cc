@@ -49,13 +49,24 @@ absl::StatusOr<FileReader> FileReader::Open(const std::string& path,
 
   struct stat state = {};
   if (fstat(fd, &state) != 0) return base::ErrnoStatus("cannot look at", path);
-  const auto file_bytes = static_cast<uint64_t>(state.st_size);
-  if (!S_ISREG(state.st_mode) || file_bytes < sizeof(kFileMagic) + kDigestBytes) {
-    return reader.Damaged("is not a file of cipherctl");
-  }
-  reader.remaining_bytes_ = file_bytes - kDigestBytes;
-  CIPHERD_RETURN_IF_ERROR(reader.ReadHeader(content));
+  if (!S_ISREG(state.st_mode)) return reader.Damaged("is not a file of cipherctl");
+  CIPHERD_RETURN_IF_ERROR(reader.Begin(static_cast<uint64_t>(state.st_size), content));
   return reader;
+}
+
+absl::StatusOr<FileReader> FileReader::FromBytes(std::span<const uint8_t> bytes,
+                                                 const std::string& name,
+                                                 files::FileHeader::ContentCase content) {
+  FileReader reader(name, base::FileDescriptor());
+  reader.bytes_ = bytes;
+  CIPHERD_RETURN_IF_ERROR(reader.Begin(bytes.size(), content));
+  return reader;
+}
+
+absl::Status FileReader::Begin(uint64_t total_bytes, files::FileHeader::ContentCase content) {
+  if (total_bytes < sizeof(kFileMagic) + kDigestBytes) return Damaged("is not a file of cipherctl");
+  remaining_bytes_ = total_bytes - kDigestBytes;
+  return ReadHeader(content);
 }
 
 absl::Status FileReader::ReadHeader(files::FileHeader::ContentCase content) {
@@ -76,6 +87,12 @@ absl::Status FileReader::ReadHeader(files::FileHeader::ContentCase content) {
 }
 
 absl::Status FileReader::ReadRaw(std::span<uint8_t> bytes) {
+  if (!fd_.is_open()) {
+    if (bytes.size() > bytes_.size()) return Damaged("ends early");
+    std::copy_n(bytes_.begin(), bytes.size(), bytes.begin());
+    bytes_ = bytes_.subspan(bytes.size());
+    return absl::OkStatus();
+  }
   while (!bytes.empty()) {
     const ssize_t count = read(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;

@@ -34,6 +34,11 @@ class FileReader {
                                          files::FileHeader::ContentCase content,
                                          const Inspect& inspect = nullptr);
 
+  // The same from bytes in memory, which outlive the reader; messages call them `name`.
+  static absl::StatusOr<FileReader> FromBytes(std::span<const uint8_t> bytes,
+                                              const std::string& name,
+                                              files::FileHeader::ContentCase content);
+
   const files::FileHeader& header() const { return header_; }
   // Bytes between here and the hash.
   uint64_t remaining_bytes() const { return remaining_bytes_; }
@@ -46,12 +51,16 @@ class FileReader {
  private:
   FileReader(std::string path, base::FileDescriptor fd)
       : path_(std::move(path)), fd_(std::move(fd)) {}
+  // `total_bytes`: of all that there is.
+  absl::Status Begin(uint64_t total_bytes, files::FileHeader::ContentCase content);
   absl::Status ReadHeader(files::FileHeader::ContentCase content);
   absl::Status ReadRaw(std::span<uint8_t> bytes);
   absl::Status Damaged(std::string_view what) const;
 
   std::string path_;
+  // Not open: `bytes_` has what is left.
   base::FileDescriptor fd_;
+  std::span<const uint8_t> bytes_;
   files::FileHeader header_;
   base::Sha256 hash_;
   uint64_t remaining_bytes_ = 0;

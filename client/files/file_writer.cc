@@ -20,14 +20,30 @@ absl::StatusOr<FileWriter> FileWriter::Create(std::string path, mode_t mode,
                                               const files::FileHeader& header) {
   CIPHERD_ASSIGN_OR_RETURN(base::AtomicFile file, base::AtomicFile::Create(std::move(path), mode));
   FileWriter writer(std::move(file));
-  CIPHERD_RETURN_IF_ERROR(writer.WriteBytes(kFileMagic));
-  CIPHERD_RETURN_IF_ERROR(writer.WriteMessage(header));
+  CIPHERD_RETURN_IF_ERROR(writer.WriteHead(header));
   return writer;
+}
+
+absl::StatusOr<FileWriter> FileWriter::InMemory(const files::FileHeader& header) {
+  FileWriter writer(std::nullopt);
+  CIPHERD_RETURN_IF_ERROR(writer.WriteHead(header));
+  return writer;
+}
+
+absl::Status FileWriter::WriteHead(const files::FileHeader& header) {
+  CIPHERD_RETURN_IF_ERROR(WriteBytes(kFileMagic));
+  return WriteMessage(header);
+}
+
+absl::Status FileWriter::WriteRaw(std::span<const uint8_t> bytes) {
+  if (file_.has_value()) return file_->Write(bytes);
+  bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return absl::OkStatus();
 }
 
 absl::Status FileWriter::WriteBytes(std::span<const uint8_t> bytes) {
   hash_.Update(bytes);
-  return file_.Write(bytes);
+  return WriteRaw(bytes);
 }
 
 absl::Status FileWriter::WriteMessage(const google::protobuf::MessageLite& message) {
@@ -53,9 +69,15 @@ absl::Status FileWriter::WritePayload(codec::PayloadSource payload) {
 }
 
 absl::Status FileWriter::Commit(base::AtomicFile::Existing existing) && {
-  const base::Sha256Digest digest = hash_.Finish();
-  CIPHERD_RETURN_IF_ERROR(file_.Write(digest));
-  return std::move(file_).Commit(existing);
+  if (!file_.has_value()) return absl::FailedPreconditionError("file: it is in memory");
+  CIPHERD_RETURN_IF_ERROR(WriteRaw(hash_.Finish()));
+  return (*std::move(file_)).Commit(existing);
+}
+
+std::string FileWriter::TakeBytes() && {
+  // Appending does not fail.
+  WriteRaw(hash_.Finish()).IgnoreError();
+  return std::move(bytes_);
 }
 
 }  // namespace cipherd::client

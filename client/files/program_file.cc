@@ -17,11 +17,21 @@ absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramRespo
   return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
-absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy) {
+absl::StatusOr<StoredProgram> ReadStoredProgram(const std::string& path,
+                                                ckks::SecurityPolicy policy) {
   CIPHERD_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path, files::FileHeader::kProgram));
   CIPHERD_RETURN_IF_ERROR(file.Finish());
-  return ProgramDescription::FromMessage(file.header().program(), policy,
-                                         file.header().program_version());
+  StoredProgram stored;
+  stored.message = file.header().program();
+  CIPHERD_ASSIGN_OR_RETURN(
+      stored.program,
+      ProgramDescription::FromMessage(stored.message, policy, file.header().program_version()));
+  return stored;
+}
+
+absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy) {
+  CIPHERD_ASSIGN_OR_RETURN(StoredProgram stored, ReadStoredProgram(path, policy));
+  return std::move(stored.program);
 }
 
 }  // namespace cipherd::client

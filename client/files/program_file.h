@@ -15,7 +15,15 @@ namespace cipherd::client {
 absl::Status WriteProgramFile(const std::string& path, const v1::GetProgramResponse& program,
                               uint32_t requested_version = 0);
 
+// A program and what the daemon said of it.
+struct StoredProgram {
+  ProgramPtr program;
+  v1::GetProgramResponse message;
+};
+
 // Errors of ProgramDescription::FromMessage too.
+absl::StatusOr<StoredProgram> ReadStoredProgram(const std::string& path,
+                                                ckks::SecurityPolicy policy);
 absl::StatusOr<ProgramPtr> ReadProgramFile(const std::string& path, ckks::SecurityPolicy policy);
 
 }  // namespace cipherd::client

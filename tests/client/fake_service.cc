@@ -175,13 +175,17 @@ grpc::Status FakeService::DropKeys(grpc::ServerContext*, const v1::DropKeysReque
   return ToGrpcStatus(status);
 }
 
-grpc::Status FakeService::Evaluate(grpc::ServerContext*, const v1::EvaluateRequest* request,
+grpc::Status FakeService::Evaluate(grpc::ServerContext* context, const v1::EvaluateRequest* request,
                                    v1::EvaluateResponse* response) {
   {
     absl::MutexLock lock(&mu_);
     ++unary_count_;
   }
   if (!evaluation_error.ok()) return ToGrpcStatus(evaluation_error);
+  if (before_evaluation) {
+    if (absl::Status status = before_evaluation(*context); !status.ok())
+      return ToGrpcStatus(status);
+  }
   if (absl::Status status = CheckKeySet(request->header().key_set_id()); !status.ok())
     return ToGrpcStatus(status);
   *response->mutable_outputs() = request->header().inputs();

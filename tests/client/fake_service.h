@@ -36,6 +36,9 @@ class FakeService final : public v1::EvaluationService::Service {
   std::function<void(v1::EvaluateResponse&)> change_evaluation;
   // Fails every evaluation with this.
   absl::Status evaluation_error;
+  // Called at the beginning of each unary evaluation, by many threads at once; fails it with what
+  // it returns. The call that it is given is cancelled once the client has done so.
+  std::function<absl::Status(grpc::ServerContext& call)> before_evaluation;
   // Stated limits; small ones make the client use streams.
   v1::ServerInfo info;
 

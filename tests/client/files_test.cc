@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,37 @@ class PayloadFileTest : public FilesTest {
 TEST_F(PayloadFileTest, WhatWasWrittenIsRead) {
   WriteExample();
   EXPECT_OK(ReadExample());
+}
+
+TEST_F(PayloadFileTest, BytesInMemoryAreThoseOfTheFile) {
+  WriteExample();
+  files::FileHeader header;
+  header.mutable_values()->set_program("p");
+  ASSERT_OK_AND_ASSIGN(FileWriter file, FileWriter::InMemory(header));
+  ASSERT_OK(file.WriteBytes(Bytes("payload")));
+  EXPECT_EQ(std::move(file).TakeBytes(), Content(Path("v")));
+}
+
+TEST_F(PayloadFileTest, BytesInMemoryAreCheckedAsAFileIs) {
+  WriteExample();
+  const std::vector<uint8_t> content = Bytes(Content(Path("v")));
+  const auto read = [](std::span<const uint8_t> bytes) -> absl::Status {
+    CIPHERD_ASSIGN_OR_RETURN(FileReader file,
+                             FileReader::FromBytes(bytes, "here", files::FileHeader::kValues));
+    std::vector<uint8_t> payload(7);
+    CIPHERD_RETURN_IF_ERROR(file.ReadBytes(payload));
+    return file.Finish();
+  };
+  EXPECT_OK(read(content));
+  for (size_t i = 0; i < content.size(); ++i) {
+    std::vector<uint8_t> damaged = content;
+    damaged[i] ^= 1;
+    EXPECT_THAT(read(damaged), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'here'")))
+        << "byte " << i;
+    EXPECT_THAT(read(std::span(content).first(i)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'here'")))
+        << "the first " << i << " bytes";
+  }
 }
 
 TEST_F(PayloadFileTest, EveryFlippedBitIsFound) {

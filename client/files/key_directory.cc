@@ -1,4 +1,4 @@
-#include "client/ctl/key_directory.h"
+#include "client/files/key_directory.h"
 
 #include <sys/stat.h>
 

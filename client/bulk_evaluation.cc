@@ -1,0 +1,266 @@
+#include "client/bulk_evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/call_status.h"
+#include "core/base/status_macros.h"
+#include "core/secret/random.h"
+#include "proto/codec/error_detail.h"
+
+namespace cipherd::client {
+namespace {
+
+absl::Status Refuse(const std::string& path, const std::string& what) {
+  return codec::WithErrorDetail(absl::InvalidArgumentError(absl::StrCat(path, ": ", what)),
+                                v1::ERROR_REASON_UNSPECIFIED, path);
+}
+
+// Before anything is sent, and by its place in the whole.
+absl::Status CheckItems(const programs::ProgramInput& input, const ItemsView& items) {
+  const std::string path = absl::StrCat("inputs['", input.name, "']");
+  if (items.element_count != input.layout.element_count) {
+    return Refuse(path, absl::StrCat("expected items of ", input.layout.element_count,
+                                     " elements, got ", items.element_count));
+  }
+  const double* const end = items.numbers + items.item_count * items.element_count;
+  const double* const odd =
+      std::find_if_not(items.numbers, end, [](double number) { return std::isfinite(number); });
+  if (odd == end) return absl::OkStatus();
+  const int64_t place = odd - items.numbers;
+  const std::string element =
+      absl::StrCat(path, "[", place / items.element_count, "][", place % items.element_count, "]");
+  return Refuse(element, "expected a finite number");
+}
+
+bool IsOverloaded(const absl::Status& status) {
+  return ReasonOf(status) == v1::ERROR_REASON_OVERLOADED;
+}
+
+}  // namespace
+
+absl::Status BulkEvaluation::Start(const Target& target, WorkPool& pool,
+                                   std::map<std::string, ItemsView> inputs, const Options& options,
+                                   Callback callback) {
+  const ProgramDescription& program = target.cipher.program();
+  if (target.key_set_id.empty() && program.required_keys.size() > 0) {
+    return absl::FailedPreconditionError("session: upload the keys before an evaluation");
+  }
+  if (options.in_flight < 1) {
+    return Refuse("in_flight", absl::StrCat("expected at least 1, got ", options.in_flight));
+  }
+  if (options.timeout.has_value() && *options.timeout <= absl::ZeroDuration()) {
+    return Refuse("timeout", absl::StrCat("expected a positive duration, got ",
+                                          absl::FormatDuration(*options.timeout)));
+  }
+  std::map<std::string, int64_t> item_counts;
+  for (const auto& [name, items] : inputs) item_counts[name] = items.item_count;
+  CIPHERD_ASSIGN_OR_RETURN(const RequestSplit split, SplitIntoRequests(program, item_counts));
+  for (const programs::ProgramInput& input : program.inputs) {
+    CIPHERD_RETURN_IF_ERROR(CheckItems(input, inputs.at(input.name)));
+  }
+  std::shared_ptr<BulkEvaluation> evaluation(
+      new BulkEvaluation(target, pool, std::move(inputs), options, split, std::move(callback)));
+  evaluation->StartFirst();
+  return absl::OkStatus();
+}
+
+BulkEvaluation::BulkEvaluation(const Target& target, WorkPool& pool,
+                               std::map<std::string, ItemsView> inputs, const Options& options,
+                               const RequestSplit& split, Callback callback)
+    : target_(target),
+      pool_(pool),
+      options_(options),
+      split_(split),
+      deadline_(options.timeout.has_value() ? absl::Now() + *options.timeout
+                                            : absl::InfiniteFuture()),
+      inputs_(std::move(inputs)),
+      callback_(std::move(callback)) {
+  result_.requests.resize(split_.request_count());
+  for (const programs::ProgramOutput& output : program().outputs) {
+    ItemsArray& items = result_.outputs[output.name];
+    // Fewer than the inputs have only where there is one request.
+    items.item_count = split_.request_count() == 1
+                           ? std::min(split_.item_count, output.layout.item_count)
+                           : split_.item_count;
+    items.element_count = output.layout.element_count;
+    items.numbers.resize(items.item_count * items.element_count);
+  }
+}
+
+void BulkEvaluation::StartFirst() {
+  cancel_.emplace(options_.cancellation, [this] { Cancel(); });
+  std::vector<int64_t> requests;
+  {
+    // All at once: where one ends and finds no other under way, it ends the evaluation.
+    absl::MutexLock lock(&mu_);
+    for (int i = 0; i < options_.in_flight; ++i) {
+      if (const std::optional<int64_t> request = TakeNext()) requests.push_back(*request);
+    }
+  }
+  for (int64_t request : requests) Schedule(request);
+  // Cancelled before it began.
+  if (requests.empty()) pool_.Schedule([self = shared_from_this()] { self->Finish(); });
+}
+
+std::optional<int64_t> BulkEvaluation::TakeNext() {
+  std::optional<int64_t> request;
+  if (!status_.ok()) return request;
+  if (!again_.empty()) {
+    request = again_.front();
+    again_.pop_front();
+  } else if (next_request_ < split_.request_count()) {
+    request = next_request_++;
+  }
+  if (request.has_value()) running_.emplace(*request, nullptr);
+  return request;
+}
+
+void BulkEvaluation::Schedule(int64_t request) {
+  pool_.Schedule([self = shared_from_this(), request] {
+    const absl::Status status = self->Send(request);
+    if (!status.ok()) self->EndRequest(request, status);
+  });
+}
+
+absl::Status BulkEvaluation::Send(int64_t request) {
+  {
+    absl::MutexLock lock(&mu_);
+    CIPHERD_RETURN_IF_ERROR(status_);
+  }
+  CIPHERD_ASSIGN_OR_RETURN(value::ValueTree inputs, Encrypt(request));
+  CIPHERD_ASSIGN_OR_RETURN(const CallOptions options, OptionsOfCall());
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::shared_ptr<EvaluationCall> call,
+      target_.client.StartEvaluation(
+          {.program = target_.cipher.program_ptr(),
+           .key_set_id = target_.key_set_id,
+           .request_id = RequestId(request),
+           .inputs = std::move(inputs)},
+          options, [self = shared_from_this(), request](absl::StatusOr<EvaluationResult> result) {
+            self->pool_.Schedule([self, request, result = std::move(result)] {
+              self->EndRequest(request,
+                               result.ok() ? self->Receive(request, *result) : result.status());
+            });
+          }));
+  {
+    absl::MutexLock lock(&mu_);
+    const auto place = running_.find(request);
+    // The result may have been here first.
+    if (place == running_.end()) return absl::OkStatus();
+    place->second = call;
+    if (status_.ok()) return absl::OkStatus();
+  }
+  call->Cancel();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<value::ValueTree> BulkEvaluation::Encrypt(int64_t request) const {
+  NamedVectors vectors;
+  for (const programs::ProgramInput& input : program().inputs) {
+    const ItemsView& items = inputs_.at(input.name);
+    const bool whole = GoesWithEveryRequest(program(), input);
+    const int64_t begin = whole ? 0 : split_.Begin(request);
+    const int64_t end = whole ? items.item_count : split_.End(request);
+    Vectors& rows = vectors[input.name];
+    for (int64_t k = begin; k < end; ++k) {
+      const double* const row = items.numbers + k * items.element_count;
+      rows.emplace_back(row, row + items.element_count);
+    }
+  }
+  CIPHERD_ASSIGN_OR_RETURN(secret::Random random, secret::Random::FromOsEntropy());
+  return target_.cipher.EncryptInputs(vectors, random);
+}
+
+absl::StatusOr<CallOptions> BulkEvaluation::OptionsOfCall() const {
+  if (deadline_ == absl::InfiniteFuture()) return CallOptions{.timeout = options_.timeout};
+  const absl::Duration left = deadline_ - absl::Now();
+  if (left > absl::ZeroDuration()) return CallOptions{.timeout = left};
+  return absl::DeadlineExceededError(
+      absl::StrCat("evaluation: not done within ", absl::FormatDuration(*options_.timeout)));
+}
+
+std::string BulkEvaluation::RequestId(int64_t request) const {
+  if (options_.request_id.empty() || split_.request_count() == 1) return options_.request_id;
+  return absl::StrCat(options_.request_id, ".", request);
+}
+
+absl::Status BulkEvaluation::Receive(int64_t request, const EvaluationResult& result) {
+  result_.requests[request] = {.request_id = result.request_id,
+                               .stage_times = result.stage_times,
+                               .sent_bytes = result.sent_bytes,
+                               .received_bytes = result.received_bytes};
+  const int64_t begin = split_.Begin(request);
+  CIPHERD_ASSIGN_OR_RETURN(
+      const NamedVectors outputs,
+      target_.cipher.DecryptOutputs(result.outputs, split_.End(request) - begin));
+  for (const auto& [name, vectors] : outputs) {
+    ItemsArray& items = result_.outputs.at(name);
+    auto row = items.numbers.begin() + begin * items.element_count;
+    for (const std::vector<double>& vector : vectors) {
+      row = std::copy(vector.begin(), vector.end(), row);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void BulkEvaluation::EndRequest(int64_t request, const absl::Status& status) {
+  std::vector<std::shared_ptr<EvaluationCall>> to_cancel;
+  std::optional<int64_t> next;
+  bool is_last = false;
+  {
+    absl::MutexLock lock(&mu_);
+    running_.erase(request);
+    if (status_.ok() && IsOverloaded(status) && !running_.empty()) {
+      again_.push_back(request);
+      return;
+    }
+    if (!status.ok()) to_cancel = Fail(status);
+    next = TakeNext();
+    is_last = running_.empty();
+  }
+  for (const std::shared_ptr<EvaluationCall>& call : to_cancel) call->Cancel();
+  if (next.has_value()) Schedule(*next);
+  if (is_last) Finish();
+}
+
+std::vector<std::shared_ptr<EvaluationCall>> BulkEvaluation::Fail(const absl::Status& status) {
+  std::vector<std::shared_ptr<EvaluationCall>> calls;
+  if (!status_.ok()) return calls;
+  status_ = status;
+  for (const auto& [request, call] : running_) {
+    if (call != nullptr) calls.push_back(call);
+  }
+  return calls;
+}
+
+void BulkEvaluation::Cancel() {
+  std::vector<std::shared_ptr<EvaluationCall>> calls;
+  {
+    absl::MutexLock lock(&mu_);
+    calls = Fail(CancelledByCaller());
+  }
+  for (const std::shared_ptr<EvaluationCall>& call : calls) call->Cancel();
+}
+
+void BulkEvaluation::Finish() {
+  cancel_.reset();
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mu_);
+    status = status_;
+  }
+  inputs_.clear();
+  // What it holds, as this evaluation, is let go of when it has returned.
+  const Callback callback = std::exchange(callback_, nullptr);
+  if (status.ok()) {
+    callback(std::move(result_));
+  } else {
+    callback(status);
+  }
+}
+
+}  // namespace cipherd::client
