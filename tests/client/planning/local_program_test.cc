@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
+#include "core/planning/chebyshev_fit.h"
+#include "core/planning/circuit_builder.h"
 #include "core/planning/circuit_twin.h"
 #include "core/planning/edge_magnitudes.h"
 #include "core/planning/plan.h"
+#include "core/planning/polynomial_circuit.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/planning/plan_circuits.h"
@@ -83,6 +86,16 @@ TEST_F(LocalProgramTest, ANetworkAgreesWithItsTwin) {
 
 TEST_F(LocalProgramTest, ValuesOfManyDepthsMeet) {
   ExpectErrorsAsEstimated(planning::ManyDepths(), 1e-4, 254);
+}
+
+TEST_F(LocalProgramTest, AFittedSigmoidAgreesWithItsTwin) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  ASSERT_OK_AND_ASSIGN(const planning::Polynomial fit, planning::ChebyshevFit(sigmoid, -8, 8, 15));
+  planning::CircuitBuilder builder("sigmoid", 16);
+  const std::string x = builder.Input("x", 16, /*magnitude_bound=*/8);
+  ASSERT_OK_AND_ASSIGN(const std::string y, planning::AppendPolynomial(builder, x, fit, "y"));
+  builder.Output({.name = "y", .edge = y, .element_count = 16, .magnitude_bound = 2});
+  ExpectErrorsAsEstimated(std::move(builder).Build(), 1e-5, 64);
 }
 
 TEST_F(LocalProgramTest, ItemsBeyondACiphertextTakeAnother) {
