@@ -1,6 +1,7 @@
 #include "core/planning/affine_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -21,7 +22,8 @@ constexpr int64_t kMaxProductCost = int64_t{1} << 30;
 
 class Builder {
  public:
-  Builder(const Model& model, const ModelShapes& shapes) : model_(model), shapes_(shapes) {}
+  Builder(const Model& model, const ModelShapes& shapes, const std::set<std::string>& apart)
+      : model_(model), shapes_(shapes), apart_(apart) {}
 
   absl::StatusOr<AffineGraph> Build() {
     FindEdges();
@@ -160,7 +162,13 @@ class Builder {
   // The form of `map` of the edge called `name`.
   absl::StatusOr<AffineForm> Apply(const LinearMap& map, const std::string& name) {
     const Edge& inner = edge(name);
-    if (NodeOf(inner.form) < 0 && !IsComposed(map.matrix, inner)) NodeOfEdge(name);
+    const bool mix = !inner.form.IsSelection() && !map.matrix.IsSelection();
+    const bool is_node = NodeOf(inner.form) >= 0;
+    if (!is_node && ((mix && apart_.contains(Root(name))) || !IsComposed(map.matrix, inner))) {
+      NodeOfEdge(name);
+    } else if (mix) {
+      graph_.merged.push_back(Root(name));
+    }
     return Composed(map, inner.form);
   }
 
@@ -283,6 +291,7 @@ class Builder {
 
   const Model& model_;
   const ModelShapes& shapes_;
+  const std::set<std::string>& apart_;
   // By name of a reshape, the edge that it reshapes.
   std::map<std::string, std::string, std::less<>> roots_;
   // By name of an edge that is no reshape's.
@@ -294,8 +303,29 @@ class Builder {
 
 int64_t AffineNode::element_count() const { return *ElementCount(shape); }
 
-absl::StatusOr<AffineGraph> BuildAffineGraph(const Model& model, const ModelShapes& shapes) {
-  return Builder(model, shapes).Build();
+int AffineGraph::Depth() const {
+  std::vector<int> depths(nodes.size(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const AffineNode& node = nodes[i];
+    int& depth = depths[i];
+    for (int operand : node.operands) depth = std::max(depth, depths[operand]);
+    for (const AffineForm::Term& term : node.form.terms) {
+      const bool is_multiplied =
+          node.is_masked || !(term.matrix.IsScalar(1) || term.matrix.IsScalar(-1));
+      depth = std::max(depth, depths[term.node] + (is_multiplied ? 1 : 0));
+    }
+    if (node.kind == NodeKind::kMultiply || node.kind == NodeKind::kSquare) ++depth;
+    // ceil(log2(degree + 1)).
+    if (node.kind == NodeKind::kPolynomial) {
+      depth += std::bit_width(node.polynomial.coefficients.size() - 1);
+    }
+  }
+  return *std::max_element(depths.begin(), depths.end());
+}
+
+absl::StatusOr<AffineGraph> BuildAffineGraph(const Model& model, const ModelShapes& shapes,
+                                             const std::set<std::string>& apart) {
+  return Builder(model, shapes, apart).Build();
 }
 
 }  // namespace cipherd::planning

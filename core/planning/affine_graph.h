@@ -5,8 +5,8 @@
 //
 // Linear operations make no nodes of their own: convolutions, pools, sums, selections, constants
 // and reshapes that follow each other become one matrix, which costs one depth and one linear
-// transform. A node stands where the model is not linear, where an output is, and where two linear
-// operations cost less apart than as one, or several edges read a layer.
+// transform. A node stands where the model is not linear, where an output is, where several edges
+// read a layer, and where two layers are kept apart.
 //
 // The normalisation of a polynomial's argument is one more affine map, and so becomes part of the
 // layer before where nothing else reads that. A polynomial of degree 2 becomes a square: what is
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,9 +55,18 @@ struct AffineGraph {
   std::vector<AffineNode> nodes;
   // The nodes of the model's outputs.
   std::vector<int> outputs;
+  // Edges without a node whose layer and the one behind each mix elements, and are one matrix.
+  std::vector<std::string> merged;
+
+  // Products behind each other, at most.
+  int Depth() const;
 };
 
-// `shapes` are CheckModel's. ResourceExhausted for matrices beyond SparseMatrix::kMaxEntries.
-absl::StatusOr<AffineGraph> BuildAffineGraph(const Model& model, const ModelShapes& shapes);
+// `shapes` are CheckModel's. Layers behind each other that mix elements are one matrix, unless that
+// is surely worse (between two wide layers with a narrow one) or the edge between them is in
+// `apart`: that costs a depth, and may have far fewer diagonals (a pool, then a convolution).
+// ResourceExhausted for matrices beyond SparseMatrix::kMaxEntries.
+absl::StatusOr<AffineGraph> BuildAffineGraph(const Model& model, const ModelShapes& shapes,
+                                             const std::set<std::string>& apart);
 
 }  // namespace cipherd::planning

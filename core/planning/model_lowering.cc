@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -12,6 +14,7 @@
 #include "core/planning/circuit_builder.h"
 #include "core/planning/circuit_writer.h"
 #include "core/planning/model_check.h"
+#include "core/planning/packing_cost.h"
 #include "core/planning/placement_search.h"
 
 namespace cipherd::planning {
@@ -41,6 +44,45 @@ void AddInputs(const Model& model, const AffineGraph& graph, CircuitBuilder& bui
   }
 }
 
+struct PlacedModel {
+  AffineGraph graph;
+  PackedGraph packed;
+
+  // Of an item; so that more depth is worse than it is for the matrices alone.
+  double cost() const {
+    return (packed.cost + kDepthCost * graph.Depth()) * static_cast<double>(packed.position_count);
+  }
+};
+
+absl::StatusOr<PlacedModel> PlaceModel(const Model& model, const ModelShapes& shapes,
+                                       const LoweringOptions& options,
+                                       const std::set<std::string>& apart) {
+  PlacedModel placed;
+  CIPHERD_ASSIGN_OR_RETURN(placed.graph, BuildAffineGraph(model, shapes, apart));
+  CIPHERD_ASSIGN_OR_RETURN(placed.packed, PackGraph(placed.graph, options.least_position_count,
+                                                    options.most_position_count));
+  return placed;
+}
+
+// Layers behind each other become one matrix, but where it is better that they do not.
+absl::StatusOr<PlacedModel> PlaceModel(const Model& model, const ModelShapes& shapes,
+                                       const LoweringOptions& options) {
+  std::set<std::string> apart;
+  CIPHERD_ASSIGN_OR_RETURN(PlacedModel best, PlaceModel(model, shapes, options, apart));
+  const std::vector<std::string> merged = best.graph.merged;
+  for (const std::string& edge : merged) {
+    apart.insert(edge);
+    absl::StatusOr<PlacedModel> placed = PlaceModel(model, shapes, options, apart);
+    // An edge in between may be too wide.
+    if (placed.ok() && placed->cost() < best.cost()) {
+      best = *std::move(placed);
+    } else {
+      apart.erase(edge);
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 absl::StatusOr<Circuit> LowerModel(const Model& model, const LoweringOptions& options) {
@@ -54,9 +96,9 @@ absl::StatusOr<Circuit> LowerModel(const Model& model, const LoweringOptions& op
         absl::StrCat("magnitudes: expected one of edge '", output.edge, "', got none"));
   }
 
-  CIPHERD_ASSIGN_OR_RETURN(const AffineGraph graph, BuildAffineGraph(model, shapes));
-  CIPHERD_ASSIGN_OR_RETURN(const PackedGraph packed, PackGraph(graph, options.least_position_count,
-                                                               options.most_position_count));
+  CIPHERD_ASSIGN_OR_RETURN(const PlacedModel placed, PlaceModel(model, shapes, options));
+  const AffineGraph& graph = placed.graph;
+  const PackedGraph& packed = placed.packed;
   CircuitBuilder builder(model.name, packed.position_count);
   builder.set_version(model.version);
   builder.set_description(model.description);

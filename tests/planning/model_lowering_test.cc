@@ -184,6 +184,20 @@ TEST(ModelLoweringTest, NetworksOfConvolutionsAndPools) {
   }
 }
 
+// As one matrix, a convolution of 6 · 6 on images of twice the pitch: four times as many diagonals.
+TEST(ModelLoweringTest, PoolStaysApartFromAWideConvolution) {
+  RandomModel model(1);
+  model.Input("x", {6, 24, 24});
+  model.Pool("p", "x", {2, 2}, {.strides = {2, 2}});
+  model.Conv("c", "p", {16, 6, 5, 5}, {});
+  model.Square("s", "c");
+  model.Linear("y", "s", 10);
+  model.Output("y");
+  const Circuit circuit = LoweredAndCompared(model);
+  EXPECT_EQ(CircuitDepth(circuit), 4);
+  EXPECT_LT(DiagonalCount(circuit), 400);
+}
+
 TEST(ModelLoweringTest, PoolsWithPadding) {
   for (bool count_include_pad : {false, true}) {
     RandomModel model(3);

@@ -13,7 +13,7 @@ namespace {
 AffineGraph GraphOf(RandomModel& model) {
   const absl::StatusOr<ModelShapes> shapes = CheckModel(model.model());
   EXPECT_OK(shapes);
-  absl::StatusOr<AffineGraph> graph = BuildAffineGraph(model.model(), *shapes);
+  absl::StatusOr<AffineGraph> graph = BuildAffineGraph(model.model(), *shapes, /*apart=*/{});
   EXPECT_OK(graph);
   return *std::move(graph);
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/checked_math.h"
 #include "core/planning/model.h"
 #include "core/planning/model_rules.h"
 #include "core/planning/model_twin.h"
@@ -98,7 +99,8 @@ class RandomModel {
   // Uniform in [-reach, reach].
   void Constant(const std::string& name, Shape shape, double reach) {
     std::uniform_real_distribution<double> uniform(-reach, reach);
-    std::vector<double> numbers(*ElementCount(shape));
+    // May be more than an edge can have.
+    std::vector<double> numbers(*base::CheckedElementCount(shape));
     for (double& number : numbers) number = uniform(random_);
     model_.constants[name] = TensorOf(std::move(shape), numbers);
   }
