@@ -251,15 +251,18 @@ class Builder {
     // As part of a layer that only the polynomial reads.
     const Edge& read = edge(operation.a);
     const bool is_scale_free = read.reader_count == 1 && read.form.IsMultiplied();
-    const NormalisedPolynomial form = Normalise(polynomial, is_scale_free);
+    NormalisedPolynomial form = Normalise(polynomial, is_scale_free);
+    const double factor = TakeLeadingFactor(form.polynomial);
     CIPHERD_ASSIGN_OR_RETURN(const int argument,
                              AddArgument(operation, form.scale, form.shift, form.lawful_argument));
     const int node = AddNode({.name = operation.name,
                               .kind = NodeKind::kPolynomial,
                               .shape = edge(operation.name).image_shape,
                               .operands = {argument},
-                              .polynomial = form.polynomial});
-    return Define(operation.name, FormOf(node));
+                              .polynomial = std::move(form.polynomial)});
+    AffineForm result = FormOf(node);
+    result.terms[0].matrix.ScaleRows(std::vector<double>(result.constant.size(), factor));
+    return Define(operation.name, std::move(result));
   }
 
   // Of degree 0 or 1.
@@ -315,9 +318,10 @@ int AffineGraph::Depth() const {
       depth = std::max(depth, depths[term.node] + (is_multiplied ? 1 : 0));
     }
     if (node.kind == NodeKind::kMultiply || node.kind == NodeKind::kSquare) ++depth;
-    // ceil(log2(degree + 1)).
     if (node.kind == NodeKind::kPolynomial) {
-      depth += std::bit_width(node.polynomial.coefficients.size() - 1);
+      // ceil(log2(degree + 1)), or log2(degree) where the highest power is not multiplied.
+      const std::vector<double>& c = node.polynomial.coefficients;
+      depth += std::bit_width(std::abs(c.back()) == 1 ? c.size() - 2 : c.size() - 1);
     }
   }
   return *std::max_element(depths.begin(), depths.end());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/planning/constant_numbers.h"
+#include "core/planning/polynomial_split.h"
 #include "core/planning/tensor_shapes.h"
 
 namespace cipherd::planning::internal {
@@ -208,6 +209,10 @@ class Rule {
     const Polynomial& polynomial = operation_.polynomial;
     if (polynomial.coefficients.empty()) {
       return Refuse("coefficients: expected at least one, got none");
+    }
+    if (polynomial.coefficients.size() > kMaxPolynomialDegree + 1) {
+      return Refuse("coefficients: expected at most ", kMaxPolynomialDegree + 1, ", got ",
+                    polynomial.coefficients.size(), "; fit the function over a smaller range");
     }
     for (double coefficient : polynomial.coefficients) {
       if (!std::isfinite(coefficient)) {

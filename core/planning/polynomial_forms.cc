@@ -1,6 +1,7 @@
 #include "core/planning/polynomial_forms.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace cipherd::planning {
@@ -8,6 +9,9 @@ namespace {
 
 // How far the argument of a square may reach, in units of half its range.
 constexpr double kMaxSquareReach = 8;
+
+// Errors of what is multiplied by a factor later grow by it.
+constexpr double kMaxCoefficient = 64;
 
 double ReachOf(const Polynomial& polynomial) {
   return std::max(std::abs(polynomial.lower), std::abs(polynomial.upper));
@@ -64,6 +68,18 @@ std::optional<CompletedSquare> CompleteSquare(const Polynomial& polynomial) {
   const double half_width = (polynomial.upper - polynomial.lower) / 2;
   if (!(reach <= kMaxSquareReach * half_width)) return std::nullopt;
   return square;
+}
+
+double TakeLeadingFactor(Polynomial& polynomial) {
+  std::vector<double>& c = polynomial.coefficients;
+  const double factor = c.back();
+  if (c.size() < 5 || !std::has_single_bit(c.size() - 1) || std::abs(factor) == 1) return 1;
+  const bool is_large = std::any_of(c.begin(), c.end(), [&](double coefficient) {
+    return std::abs(coefficient) > kMaxCoefficient * std::abs(factor);
+  });
+  if (is_large) return 1;
+  for (double& coefficient : c) coefficient /= factor;
+  return factor;
 }
 
 }  // namespace cipherd::planning

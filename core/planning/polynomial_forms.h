@@ -37,4 +37,9 @@ struct CompletedSquare {
 // be more than 64 times what a square over the range must be, since its error would be too.
 std::optional<CompletedSquare> CompleteSquare(const Polynomial& polynomial);
 
+// Divides `polynomial` by its last coefficient and returns that, where it saves a depth and leaves
+// coefficients of at most 64: of degree 4, 8, 16, …, the highest power then takes no product of its
+// own. Else it returns 1.
+double TakeLeadingFactor(Polynomial& polynomial);
+
 }  // namespace cipherd::planning

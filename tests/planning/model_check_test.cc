@@ -120,6 +120,10 @@ TEST(ModelCheckTest, RefusesOperandsAndConstantsThatDoNotFit) {
   refused({.kind = Kind::kPolynomial, .a = "x"}, "coefficients: expected at least one");
   refused({.kind = Kind::kPolynomial, .a = "x", .polynomial = {{}, {1, INFINITY}, -1, 1}},
           "coefficients: expected finite numbers");
+  refused({.kind = Kind::kPolynomial,
+           .a = "x",
+           .polynomial = {{}, std::vector<double>(129, 0.5), -1, 1}},
+          "coefficients: expected at most 128, got 129");
   refused({.kind = Kind::kPolynomial, .a = "x", .polynomial = {{}, {1, 2}, 1, 1}},
           "lower, upper: expected a range");
   refused({.kind = Kind::kSum, .a = "x", .axes = {3}}, "axes: expected distinct axes");

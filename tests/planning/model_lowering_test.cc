@@ -368,6 +368,30 @@ TEST(ModelLoweringTest, PolynomialOfDegreeTwoCostsASquare) {
   EXPECT_EQ(CircuitDepth(LoweredAndCompared(model)), 3);
 }
 
+TEST(ModelLoweringTest, PolynomialsBetweenLayersHaveTheLeastDepth) {
+  const int least[] = {0, 0, 1, 2, 2, 3, 3, 3, 3, 4};
+  for (int degree = 3; degree <= 9; ++degree) {
+    for (PolynomialBasis basis : {PolynomialBasis::kPower, PolynomialBasis::kChebyshev}) {
+      SCOPED_TRACE(degree);
+      RandomModel model(degree);
+      model.Input("x", {6});
+      model.Linear("h", "x", 6);
+      Polynomial polynomial = RandomPolynomial(basis, degree, -3, 2, model.random());
+      if (basis == PolynomialBasis::kChebyshev) polynomial.coefficients.back() = 0.5;
+      model.Add({.name = "p", .kind = ModelKind::kPolynomial, .a = "h", .polynomial = polynomial});
+      model.Linear("y", "p", 2);
+      model.Output("y");
+      const Circuit circuit = LoweredAndCompared(model);
+      if (basis == PolynomialBasis::kChebyshev) {
+        // The factor of the highest power is part of the layer behind.
+        EXPECT_EQ(CircuitDepth(circuit), 2 + least[degree]);
+      } else {
+        EXPECT_LE(CircuitDepth(circuit), 3 + least[degree]);
+      }
+    }
+  }
+}
+
 TEST(ModelLoweringTest, PositionsWithoutElementsStayWithinTheRangesOfPolynomials) {
   RandomModel model(12);
   model.Input("x", {5});

@@ -76,6 +76,17 @@ TEST(PolynomialFormsTest, CompletedSquareIsTheSame) {
   EXPECT_FALSE(CompleteSquare({PolynomialBasis::kPower, {0, 1, 0.001}, -1, 1}).has_value());
 }
 
+TEST(PolynomialFormsTest, LeadingFactorIsTakenWhereItSavesADepth) {
+  Polynomial quartic = {PolynomialBasis::kChebyshev, {1, 2, 0, 1, 0.25}, -1, 1};
+  EXPECT_EQ(TakeLeadingFactor(quartic), 0.25);
+  EXPECT_EQ(quartic.coefficients, (std::vector<double>{4, 8, 0, 4, 1}));
+  Polynomial quintic = {PolynomialBasis::kChebyshev, {1, 2, 0, 1, 0, 0.25}, -1, 1};
+  EXPECT_EQ(TakeLeadingFactor(quintic), 1);
+  Polynomial steep = {PolynomialBasis::kChebyshev, {1, 2, 0, 1, 0.01}, -1, 1};
+  EXPECT_EQ(TakeLeadingFactor(steep), 1);
+  EXPECT_EQ(steep.coefficients.back(), 0.01);
+}
+
 TEST(PolynomialFormsTest, ZerosBehindTheLastCoefficientGo) {
   const Polynomial zeros = {PolynomialBasis::kPower, {0, 0, 0}, -1, 1};
   EXPECT_EQ(Trimmed(zeros).coefficients, (std::vector<double>{0}));

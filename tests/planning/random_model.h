@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/checked_math.h"
 #include "core/planning/model.h"
 #include "core/planning/model_rules.h"
@@ -48,7 +49,9 @@ class RandomModel {
     shapes_[name] = shape;
     model_.inputs.push_back({.name = name, .shape = std::move(shape)});
   }
-  void Output(const std::string& edge) { model_.outputs.push_back({"out_" + edge, edge}); }
+  void Output(const std::string& edge) {
+    model_.outputs.push_back({absl::StrCat("out_", edge), edge});
+  }
   void Add(ModelOperation operation) {
     shapes_[operation.name] = *internal::ApplyShapeRule(operation, shapes_, model_.constants);
     model_.operations.push_back(std::move(operation));
