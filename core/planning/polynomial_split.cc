@@ -14,7 +14,6 @@
 namespace cipherd::planning {
 namespace {
 
-using internal::ProductCost;
 using internal::ProductSearch;
 using internal::Support;
 using internal::SupportOf;
@@ -82,12 +81,11 @@ class ElementSearch {
 
   void Try() {
     if (!MayImprove(/*with_more=*/false)) return;
-    const int limit =
-        best_.empty() ? ProductSearch::kImpossible.products - 1 : fewest_ - 1 - ElementCount();
-    const ProductCost cost = ProductSearch(basis_, elements_).Fewest(support_, depth_, limit);
-    if (cost == ProductSearch::kImpossible) return;
+    const int limit = best_.empty() ? ProductSearch::kImpossible - 1 : fewest_ - 1 - ElementCount();
+    const int products = ProductSearch(basis_, elements_).Fewest(support_, depth_, limit);
+    if (products == ProductSearch::kImpossible) return;
     best_ = elements_;
-    fewest_ = ElementCount() + cost.products;
+    fewest_ = ElementCount() + products;
   }
 
   int ElementCount() const { return static_cast<int>(elements_.size()) - 1; }

@@ -5,13 +5,6 @@
 #include "core/planning/polynomial_division.h"
 
 namespace cipherd::planning::internal {
-namespace {
-
-ProductCost operator+(const ProductCost& a, const ProductCost& b) {
-  return {a.products + b.products, a.sums + b.sums};
-}
-
-}  // namespace
 
 Support SupportOf(const std::vector<double>& coefficients) {
   Support support;
@@ -32,39 +25,38 @@ IndexSet ProductSearch::TermsAt(int depth, const IndexSet& units) const {
   return terms;
 }
 
-ProductCost ProductSearch::Fewest(const Support& support, int depth, int limit) {
-  return Choose(support, depth, limit).cost;
+int ProductSearch::Fewest(const Support& support, int depth, int limit) {
+  return Choose(support, depth, limit).products;
 }
 
 int ProductSearch::BestDivisor(const Support& support, int depth) {
-  return Choose(support, depth, kImpossible.products - 1).divisor;
+  return Choose(support, depth, kImpossible - 1).divisor;
 }
 
 ProductSearch::Choice ProductSearch::Choose(Support support, int depth, int limit) {
   support.all = support.all.Without(TermsAt(depth, support.units));
-  if (support.all.IsEmpty()) return {.cost = {}, .divisor = 0};
+  if (support.all.IsEmpty()) return {.products = 0};
   if (limit < 1) return {};
   // Of the others nothing is left.
   support.units = support.units.Without(support.units.Without(support.all));
   const State state = {support, depth};
   if (const auto known = known_.find(state); known != known_.end()) {
     const Choice& choice = known->second;
-    if (choice.cost < kImpossible) return choice.cost.products <= limit ? choice : Choice{};
+    if (choice.products < kImpossible) return choice.products <= limit ? choice : Choice{};
     if (choice.limit >= limit) return choice;
   }
 
   Choice best = {.limit = limit};
   for (auto element = elements_.rbegin(); element != elements_.rend(); ++element) {
     if (element->index > support.all.Highest() || element->depth >= depth) continue;
-    const int at_most = std::min(limit, best.cost.products);
-    const ProductCost cost = CostOfDivision(support, element->index, depth, at_most);
-    if (cost < best.cost) best = {.cost = cost, .divisor = element->index, .limit = limit};
+    const int less = std::min(limit, best.products - 1);
+    const int products = ProductsOfDivision(support, element->index, depth, less);
+    if (products < best.products) best = {products, element->index, limit};
   }
   return known_[state] = best;
 }
 
-ProductCost ProductSearch::CostOfDivision(const Support& support, int divisor, int depth,
-                                          int limit) {
+int ProductSearch::ProductsOfDivision(const Support& support, int divisor, int depth, int limit) {
   const SupportDivision all = Divide(basis_, support.all, divisor);
   // Division changes coefficients in the Chebyshev basis.
   SupportDivision units;
@@ -72,13 +64,11 @@ ProductCost ProductSearch::CostOfDivision(const Support& support, int divisor, i
 
   const int limit_of_quotient = limit - 1 - Bound(all.remainder);
   if (limit_of_quotient < Bound(all.quotient)) return kImpossible;
-  const ProductCost quotient = Fewest({all.quotient, units.quotient}, depth - 1, limit_of_quotient);
+  const int quotient = Fewest({all.quotient, units.quotient}, depth - 1, limit_of_quotient);
   if (quotient == kImpossible) return kImpossible;
-  const ProductCost remainder =
-      Fewest({all.remainder, units.remainder}, depth, limit - 1 - quotient.products);
-  if (remainder == kImpossible) return kImpossible;
-  const ProductCost product = {.products = 1, .sums = quotient.products > 0 ? 1 : 0};
-  return product + quotient + remainder;
+  const int limit_of_remainder = limit - 1 - quotient;
+  const int remainder = Fewest({all.remainder, units.remainder}, depth, limit_of_remainder);
+  return remainder == kImpossible ? kImpossible : 1 + quotient + remainder;
 }
 
 int ProductSearch::Bound(const IndexSet& support) const {

@@ -23,17 +23,9 @@ struct Support {
 // Of the coefficients themselves.
 Support SupportOf(const std::vector<double>& coefficients);
 
-// Products, and the sums that they are in: each sum is relinearized and rescaled once.
-struct ProductCost {
-  int products = 0;
-  int sums = 0;
-
-  auto operator<=>(const ProductCost&) const = default;
-};
-
 class ProductSearch {
  public:
-  static constexpr ProductCost kImpossible = {1 << 20, 0};
+  static constexpr int kImpossible = 1 << 20;
 
   // `elements` with B_1, ascending; borrowed.
   ProductSearch(PolynomialBasis basis, const std::vector<BasisElement>& elements)
@@ -42,10 +34,10 @@ class ProductSearch {
   // Coefficients that a sum of depth `depth` takes as terms, without a product of ciphertexts.
   IndexSet TermsAt(int depth, const IndexSet& units) const;
 
-  // The least cost of a polynomial at `depth` where that is at most `limit` products, else
-  // kImpossible.
-  ProductCost Fewest(const Support& support, int depth, int limit);
-  // What it is divided by for the least cost, once its terms are taken off; 0 where nothing
+  // The least number of products for a polynomial at `depth` where that is at most `limit`, else
+  // kImpossible. Of equal ways, the one that divides by the largest elements.
+  int Fewest(const Support& support, int depth, int limit);
+  // What it is divided by for that, once its terms are taken off; 0 where nothing
   // remains. Requires that it is possible.
   int BestDivisor(const Support& support, int depth);
 
@@ -62,15 +54,15 @@ class ProductSearch {
     }
   };
   struct Choice {
-    // kImpossible: it takes more than `limit` products.
-    ProductCost cost = kImpossible;
+    // kImpossible: more than `limit`.
+    int products = kImpossible;
     int divisor = 0;
     int limit = -1;
   };
 
   Choice Choose(Support support, int depth, int limit);
   // Of p = quotient · B_divisor + remainder.
-  ProductCost CostOfDivision(const Support& support, int divisor, int depth, int limit);
+  int ProductsOfDivision(const Support& support, int divisor, int depth, int limit);
   // Products that `support` takes at the least: each adds one sum, and a sum has no more
   // coefficients than there are elements, and the constant.
   int Bound(const IndexSet& support) const;
