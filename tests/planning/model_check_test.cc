@@ -145,13 +145,13 @@ TEST(ModelCheckTest, RefusesModelsThatAreNotWhole) {
   refused([](Model& m) { m.operations.clear(); }, "operations: expected at least one");
   refused([](Model& m) { m.outputs.clear(); }, "outputs: expected at least one");
   refused([](Model& m) { m.operations[0].name = "a b"; }, "name: expected 1 to 64");
-  refused([](Model& m) { m.operations[0].name = "x"; }, "another input or operation has it");
+  refused([](Model& m) { m.operations[0].name = m.inputs[0].name; }, "another input or operation has it");
   refused([](Model& m) { m.inputs[0].shape = {256, 257}; }, "expected 1 to 65536 numbers");
   refused([](Model& m) { m.inputs[0].shape = {0}; }, "expected 1 to 65536 numbers");
   refused([](Model& m) { m.inputs[0].lower = 2; }, "lower, upper: expected bounds");
   refused([](Model& m) { m.inputs[0].upper = INFINITY; }, "lower, upper: expected bounds");
   refused([](Model& m) { m.outputs[1].name = m.outputs[0].name; }, "another output has it");
-  refused([](Model& m) { m.outputs[1].edge = "x"; }, "expected the name of an operation");
+  refused([](Model& m) { m.outputs[1].edge = m.inputs[0].name; }, "expected the name of an operation");
   refused([](Model& m) { m.outputs.pop_back(); }, "edge 'picked': nothing reads it");
 }
 
