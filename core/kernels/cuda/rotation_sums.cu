@@ -99,7 +99,7 @@ struct PlainSum {
   }
 };
 
-// Up to kSums sums, each kept in registers.
+// kSums sums, each kept in registers.
 template <class A, int kSums>
 struct FactorSums {
   Arguments a;
@@ -112,7 +112,6 @@ struct FactorSums {
     if (a.sums.accumulates) {
       CIPHERD_UNROLL
       for (int s = 0; s < kSums; ++s) {
-        if (s >= a.sums.sum_count) break;
         sums[s].Begin(LimbOf(a.out, OutPolynomial(a, 0, s, item), item.limb, ring.log_n)[item.i],
                       LimbOf(a.out, OutPolynomial(a, 1, s, item), item.limb, ring.log_n)[item.i]);
       }
@@ -132,7 +131,6 @@ struct FactorSums {
     }
     CIPHERD_UNROLL
     for (int s = 0; s < kSums; ++s) {
-      if (s >= a.sums.sum_count) break;
       LimbOf(a.out, OutPolynomial(a, 0, s, item), item.limb, ring.log_n)[item.i] =
           sums[s].Component0(m);
       LimbOf(a.out, OutPolynomial(a, 1, s, item), item.limb, ring.log_n)[item.i] =
@@ -145,6 +143,18 @@ template <class Op>
 absl::Status LaunchSums(const RingTables& ring, const LimbPrimes& limbs, const Arguments& arguments,
                         Stream& stream) {
   return LaunchEntries("rotation_sums", ring, limbs, arguments.batch, Op{arguments}, stream);
+}
+
+// Registers for exactly as many sums as there are: fewer of them leave room for more warps.
+template <class A, int kSums = 1>
+absl::Status LaunchFactorSums(const RingTables& ring, const LimbPrimes& limbs,
+                              const Arguments& arguments, Stream& stream) {
+  if constexpr (kSums < kMaxRotationSums) {
+    if (arguments.sums.sum_count > kSums) {
+      return LaunchFactorSums<A, kSums + 1>(ring, limbs, arguments, stream);
+    }
+  }
+  return LaunchSums<FactorSums<A, kSums>>(ring, limbs, arguments, stream);
 }
 
 }  // namespace
@@ -162,12 +172,7 @@ absl::Status RotationSumsLaunchers<A>::Run(const RingTables& ring, const LimbPri
       .addend = addend,
       .out = out};
   if (!sums.has_factors) return LaunchSums<PlainSum<A>>(ring, limbs, arguments, stream);
-  // Sums past the last one meet no factor.
-  for (int s = sums.sum_count; s < kMaxRotationSums; ++s) arguments.sums.factors[s] = {};
-  if (sums.sum_count == 1) return LaunchSums<FactorSums<A, 1>>(ring, limbs, arguments, stream);
-  if (sums.sum_count == 2) return LaunchSums<FactorSums<A, 2>>(ring, limbs, arguments, stream);
-  if (sums.sum_count <= 4) return LaunchSums<FactorSums<A, 4>>(ring, limbs, arguments, stream);
-  return LaunchSums<FactorSums<A, kMaxRotationSums>>(ring, limbs, arguments, stream);
+  return LaunchFactorSums<A>(ring, limbs, arguments, stream);
 }
 
 template struct RotationSumsLaunchers<math::IntegerArithmetic>;
