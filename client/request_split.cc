@@ -54,11 +54,22 @@ bool GoesWithEveryRequest(const ProgramDescription& program, const programs::Pro
                      [](const auto& other) { return other.layout.item_count > 1; });
 }
 
+int64_t ItemsPerRequest(const ProgramDescription& program) {
+  int64_t items_per_request = 0;
+  for (const programs::ProgramInput& input : program.inputs) {
+    if (GoesWithEveryRequest(program, input)) continue;
+    items_per_request = items_per_request == 0
+                            ? input.layout.item_count
+                            : std::min(items_per_request, input.layout.item_count);
+  }
+  return items_per_request;
+}
+
 absl::StatusOr<RequestSplit> SplitIntoRequests(const ProgramDescription& program,
                                                const std::map<std::string, int64_t>& item_counts) {
   CIPHERD_RETURN_IF_ERROR(CheckLayouts(program));
   CIPHERD_RETURN_IF_ERROR(CheckNames(program, item_counts));
-  RequestSplit split;
+  RequestSplit split = {.items_per_request = ItemsPerRequest(program)};
   std::string first_name;
   for (const programs::ProgramInput& input : program.inputs) {
     const std::string path = absl::StrCat("inputs['", input.name, "']");
@@ -73,15 +84,13 @@ absl::StatusOr<RequestSplit> SplitIntoRequests(const ProgramDescription& program
     }
     if (first_name.empty()) {
       first_name = input.name;
-      split = {.item_count = item_count, .items_per_request = input.layout.item_count};
+      split.item_count = item_count;
     }
     if (item_count != split.item_count) {
       return Refuse(path, absl::StrCat("expected ", split.item_count, " items, as inputs['",
                                        first_name, "'] has, got ", item_count));
     }
-    split.items_per_request = std::min(split.items_per_request, input.layout.item_count);
   }
-  if (first_name.empty()) split = {.item_count = 1, .items_per_request = 1};
   if (split.request_count() == 1) return split;
   for (const programs::ProgramOutput& output : program.outputs) {
     if (output.layout.item_count < split.items_per_request) {

@@ -27,6 +27,10 @@ struct RequestSplit {
 // Whether `input` goes with every request as it is: its layout has one place, others have more.
 bool GoesWithEveryRequest(const ProgramDescription& program, const programs::ProgramInput& input);
 
+// Items that the ciphertexts of one request hold: places of the input that has the fewest, of those
+// that do not go with every request.
+int64_t ItemsPerRequest(const ProgramDescription& program);
+
 // `item_counts` by input. All inputs have the same number of items, but for those that go with
 // every request and have one. InvalidArgument naming the input that is missing, unknown, empty or
 // of another count; or the output that has no place for every item, where one request does not do:

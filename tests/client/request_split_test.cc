@@ -53,6 +53,7 @@ TEST(RequestSplitTest, AnInputOfOnePlaceGoesWithEveryRequest) {
   ASSERT_OK_AND_ASSIGN(const RequestSplit split,
                        SplitIntoRequests(program, {{"query", 1}, {"rows", 20}}));
   EXPECT_EQ(split.request_count(), 3);
+  EXPECT_EQ(ItemsPerRequest(program), 8);
   EXPECT_TRUE(GoesWithEveryRequest(program, program.inputs[0]));
   EXPECT_FALSE(GoesWithEveryRequest(program, program.inputs[1]));
   EXPECT_THAT(SplitIntoRequests(program, {{"query", 2}, {"rows", 20}}),

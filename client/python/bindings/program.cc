@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/python/bindings/status_error.h"
+#include "client/request_split.h"
 
 namespace cipherd::python {
 namespace {
@@ -82,6 +83,8 @@ void BindProgram(nb::module_& module) {
                    })
       .def_prop_ro("inputs", &Inputs)
       .def_prop_ro("outputs", &Outputs)
+      .def_prop_ro("items_per_request",
+                   [](const Program& self) { return client::ItemsPerRequest(self.description()); })
       .def_prop_ro("required_keys", &RequiredKeys)
       .def_prop_ro("key_bytes", [](const Program& self) { return self.description().key_bytes; })
       .def_prop_ro("input_bytes",

@@ -38,6 +38,9 @@ class Program:
     def outputs(self) -> list[tuple[str, str, tuple[int, int, int, int], float]]: ...
 
     @property
+    def items_per_request(self) -> int: ...
+
+    @property
     def required_keys(self) -> list[str]: ...
 
     @property

@@ -108,8 +108,7 @@ class Program:
     @property
     def items_per_request(self) -> int:
         """Items that one ciphertext of each input holds; more are split into several requests."""
-        counts = [input.layout.item_count for input in self.inputs]
-        return min((count for count in counts if count > 1), default=1)
+        return self._program.items_per_request
 
     @property
     def required_keys(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_the_installed_package_is_typed_and_of_this_version() -> None:
     match = re.search(r"project\(cipherd VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
     assert match is not None
     assert importlib.metadata.version("cipherd") == match[1]
+
+
+def test_the_package_is_tested_with_what_it_is_built_with() -> None:
+    with open(SOURCES / "pyproject.toml", "rb") as file:
+        required = set(tomllib.load(file)["build-system"]["requires"])
+    tested = (pathlib.Path(__file__).parent / "requirements.txt").read_text().split()
+    assert len(required) == 2
+    assert required < set(tested)
 
 
 def undocumented(module: types.ModuleType) -> list[str]:
