@@ -101,6 +101,10 @@ class Daemon:
         probe = [CIPHERD, "--probe", self.target, "--probe-service", program, *flags]
         self._await(lambda: subprocess.run(probe, capture_output=True).returncode == 0)
 
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(timeout=60) == 0, self.log.read_text()
@@ -108,8 +112,9 @@ class Daemon:
     def _await(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 240
         while not is_so():
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                pytest.fail(self.log.read_text())
             time.sleep(0.05)
 
 
@@ -122,13 +127,33 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return directory
 
 
+@pytest.fixture
+def start_daemon(
+    tmp_path_factory: pytest.TempPathFactory, programs: pathlib.Path
+) -> Iterator[Callable[..., Daemon]]:
+    """Starts daemons, with flags; none outlives the test."""
+    daemons: list[Daemon] = []
+
+    def start(*flags: str, listen: str = "127.0.0.1:0") -> Daemon:
+        daemon = Daemon(tmp_path_factory.mktemp("daemon"), programs, *flags, listen=listen)
+        daemons.append(daemon)
+        return daemon
+
+    yield start
+    for daemon in daemons:
+        daemon.kill()
+
+
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory, programs: pathlib.Path) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path_factory.mktemp("daemon"), programs)
-    for program in ("fashion_mlp", "mix"):
-        daemon.await_serving(program)
-    yield daemon
-    daemon.stop()
+    try:
+        for program in ("fashion_mlp", "mix"):
+            daemon.await_serving(program)
+        yield daemon
+        daemon.stop()
+    finally:
+        daemon.kill()
 
 
 @pytest.fixture(scope="session")

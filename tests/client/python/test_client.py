@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -83,10 +84,10 @@ def test_a_closed_client_says_so(daemon: Daemon) -> None:
 
 
 def test_a_daemon_that_stops_is_unavailable_and_another_takes_over(
-    tmp_path: pathlib.Path, programs: pathlib.Path
+    tmp_path: pathlib.Path, start_daemon: Callable[..., Daemon]
 ) -> None:
     socket = f"unix:{tmp_path}/daemon.sock"
-    first = Daemon(tmp_path / "first", programs, listen=socket)
+    first = start_daemon(listen=socket)
     inputs = {"a": np.ones(4), "b": np.ones(4)}
     first.await_serving("mix")
     with cipherd.connect(socket, allow_insecure_contexts=True) as client:
@@ -96,7 +97,7 @@ def test_a_daemon_that_stops_is_unavailable_and_another_takes_over(
         first.stop()
         with pytest.raises(cipherd.UnavailableError):
             session.evaluate(inputs)
-        second = Daemon(tmp_path / "second", programs, listen=socket)
+        second = start_daemon(listen=socket)
         second.await_serving("mix")
         with pytest.raises(cipherd.UnknownKeySetError):
             while True:  # gRPC waits a second before it connects again
@@ -110,8 +111,8 @@ def test_a_daemon_that_stops_is_unavailable_and_another_takes_over(
     second.stop()
 
 
-def test_overload_says_when_to_come_again(tmp_path: pathlib.Path, programs: pathlib.Path) -> None:
-    daemon = Daemon(tmp_path / "daemon", programs, "--tenant-rate", "0.01", "--tenant-burst", "1")
+def test_overload_says_when_to_come_again(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon("--tenant-rate", "0.01", "--tenant-burst", "1")
     daemon.await_serving("mix")
     with cipherd.connect(daemon.target, allow_insecure_contexts=True) as client:
         with client.session("mix") as session:
@@ -191,13 +192,11 @@ class Authority:
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
 
-def test_mutual_tls(tmp_path: pathlib.Path, programs: pathlib.Path) -> None:
+def test_mutual_tls(tmp_path: pathlib.Path, start_daemon: Callable[..., Daemon]) -> None:
     authority = Authority(tmp_path)
     server_certificate, server_key = authority.sign("daemon.test")
     certificate, key = authority.sign("alice.test")
-    daemon = Daemon(
-        tmp_path / "daemon",
-        programs,
+    daemon = start_daemon(
         "--tls-cert",
         str(server_certificate),
         "--tls-key",
