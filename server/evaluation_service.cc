@@ -12,34 +12,17 @@
 #include "server/program_version.h"
 #include "server/put_keys_reactor.h"
 #include "server/rpc_scope.h"
+#include "server/unary_answer.h"
 #include "server/version.h"
 #include "server/wire_message.h"
 
 namespace cipherd::server {
 
-template <typename Request, typename Response, typename Work>
-grpc::ServerUnaryReactor* EvaluationService::Answer(grpc::CallbackServerContext* context,
-                                                    std::string_view method,
-                                                    const Bytes& request_bytes,
-                                                    Bytes& response_bytes, const Work& work) const {
-  RpcScope rpc(method, environment_.metrics, environment_.engine.clock());
-  const auto answer = [&]() -> absl::Status {
-    Request request;
-    Bytes view = request_bytes;
-    CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
-    Response response;
-    CIPHERD_RETURN_IF_ERROR(work(request, response));
-    return SerializeMessage(response, response_bytes);
-  };
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(rpc.Close(answer()));
-  return reactor;
-}
-
 grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerContext* context,
                                                            const Bytes* request, Bytes* response) {
-  return Answer<v1::GetServerInfoRequest, v1::ServerInfo>(
-      context, "GetServerInfo", *request, *response, [this](const auto&, v1::ServerInfo& info) {
+  return AnswerAtOnce<v1::GetServerInfoRequest, v1::ServerInfo>(
+      environment_, context, "GetServerInfo", *request, *response,
+      [this](const auto&, v1::ServerInfo& info) {
         const runtime::Device& device = environment_.engine.device();
         info.set_version(kVersion);
         info.set_device(device.id().ToString());
@@ -52,8 +35,8 @@ grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerC
 
 grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context,
                                                           const Bytes* request, Bytes* response) {
-  return Answer<v1::ListProgramsRequest, v1::ListProgramsResponse>(
-      context, "ListPrograms", *request, *response,
+  return AnswerAtOnce<v1::ListProgramsRequest, v1::ListProgramsResponse>(
+      environment_, context, "ListPrograms", *request, *response,
       [this](const auto&, v1::ListProgramsResponse& list) {
         for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
           v1::ProgramSummary* summary = list.add_programs();
@@ -66,8 +49,8 @@ grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerCo
 
 grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerContext* context,
                                                         const Bytes* request, Bytes* response) {
-  return Answer<v1::GetProgramRequest, v1::GetProgramResponse>(
-      context, "GetProgram", *request, *response,
+  return AnswerAtOnce<v1::GetProgramRequest, v1::GetProgramResponse>(
+      environment_, context, "GetProgram", *request, *response,
       [this](const v1::GetProgramRequest& which, v1::GetProgramResponse& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const RegisteredProgramPtr program,
                                  FindProgramVersion(environment_.programs, environment_.engine,
@@ -85,8 +68,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* EvaluationService::PutKeys(
 
 grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerContext* context,
                                                           const Bytes* request, Bytes* response) {
-  return Answer<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
-      context, "GetKeyUpload", *request, *response,
+  return AnswerAtOnce<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
+      environment_, context, "GetKeyUpload", *request, *response,
       [&](const v1::GetKeyUploadRequest& which, v1::GetKeyUploadResponse& upload) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(
             const UploadTable::Progress progress,

@@ -44,11 +44,6 @@ class EvaluationService final : public internal::RawEvaluationService {
       grpc::CallbackServerContext* context) override;
 
  private:
-  // A unary RPC that is answered at once: work(const Request&, Response&) gives a status.
-  template <typename Request, typename Response, typename Work>
-  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, std::string_view method,
-                                   const Bytes& request, Bytes& response, const Work& work) const;
-
   const ServiceEnvironment environment_;
 };
 
