@@ -99,6 +99,10 @@ void AddLimitFlags(CLI::App& app, ServerOptions& options) {
   AddBytes(app, "--max-unary", options.limits.max_unary_bytes, "Payload of one unary message");
   AddBytes(app, "--max-request", options.limits.max_request_bytes, "Inputs of one evaluation");
   AddBytes(app, "--max-key-set", options.limits.max_key_set_bytes, "One key set");
+  AddBytes(app, "--max-infer", options.inference.max_payload_bytes,
+           "Payload of one message of ModelInfer (Open Inference Protocol), each way");
+  AddBytes(app, "--infer-memory", options.inference.message_memory_bytes,
+           "Budget of such messages");
   app.add_option("--max-streams", options.transport.max_concurrent_streams,
                  "Calls under way on one connection")
       ->capture_default_str();

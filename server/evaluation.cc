@@ -59,6 +59,13 @@ Evaluation::~Evaluation() {
 
 absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller& caller,
                                std::optional<uint64_t> actual_payload_bytes) {
+  return Begin(
+      header, [&](const RegisteredProgram&) { return &header.inputs(); }, caller,
+      actual_payload_bytes);
+}
+
+absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, InputsFor inputs_for,
+                               const Caller& caller, std::optional<uint64_t> actual_payload_bytes) {
   engine::Engine& engine = environment_.engine;
   began_at_ = engine.clock().Now();
   const absl::Status request_id_status = CheckRequestId(header.request_id());
@@ -86,9 +93,10 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
   };
   CIPHERD_ASSIGN_OR_RETURN(RegisteredProgramPtr program, find());
   while (true) {
+    CIPHERD_ASSIGN_OR_RETURN(const v1::ValueTree* const inputs, inputs_for(*program));
     CIPHERD_ASSIGN_OR_RETURN(
         codec::AdmittedTree admitted,
-        codec::AdmitTree(header.inputs(),
+        codec::AdmitTree(*inputs,
                          {.contexts = std::span(&program->context, 1),
                           .signature = &program->program->info().input_signature,
                           .max_payload_bytes = environment_.limits.max_request_bytes,
@@ -98,6 +106,7 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, const Caller&
     if (granted.ok()) {
       CIPHERD_ASSIGN_OR_RETURN(reader_,
                                codec::PayloadReader::Into(std::move(admitted), request_->inputs()));
+      program_ = std::move(program);
       return absl::OkStatus();
     }
     if (!absl::IsUnavailable(granted)) return granted;

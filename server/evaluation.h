@@ -1,4 +1,5 @@
-// One evaluation between the wire and the engine: what Evaluate and EvaluateStream share.
+// One evaluation between the wire and the engine: what Evaluate, EvaluateStream and ModelInfer
+// share.
 //
 //   Evaluation evaluation(service, rpc);
 //   status = evaluation.Begin(header, caller, payload_bytes);     // counted, admitted, memory
@@ -18,7 +19,9 @@
 #include <string_view>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "cipherd/v1/evaluation.pb.h"
 #include "proto/codec/payload_reader.h"
@@ -61,6 +64,13 @@ class Evaluation {
   // where the payload is there already.
   absl::Status Begin(const v1::EvaluationHeader& header, const Caller& caller,
                      std::optional<uint64_t> actual_payload_bytes);
+  // Describes the inputs for a version that may serve the request, or says why they are none. What
+  // it gives stays until it is called again, for another version.
+  using InputsFor =
+      absl::FunctionRef<absl::StatusOr<const v1::ValueTree*>(const RegisteredProgram& program)>;
+  // The same where that description is not in the header.
+  absl::Status Begin(const v1::EvaluationHeader& header, InputsFor inputs_for, const Caller& caller,
+                     std::optional<uint64_t> actual_payload_bytes);
   bool has_begun() const { return reader_.has_value(); }
 
   absl::Status Write(std::string_view chunk);
@@ -72,6 +82,8 @@ class Evaluation {
   // After the continuation got OK.
   absl::Status EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times);
   codec::PayloadSource& result() { return *result_; }
+  // The version that serves the request; once begun.
+  const RegisteredProgram& program() const { return *program_; }
   // Payload of the result; once begun.
   uint64_t output_bytes() const {
     return static_cast<uint64_t>(request_->program().info().output_bytes);
@@ -90,6 +102,7 @@ class Evaluation {
   RpcScope& rpc_;
   absl::Time began_at_;
   absl::Time result_at_;
+  RegisteredProgramPtr program_;
   std::optional<codec::PayloadReader> reader_;
   std::optional<codec::PayloadSource> result_;
   // Written once, under the lock, by the thread that reads it without.

@@ -100,6 +100,11 @@ void HealthService::Shutdown() {
   }
 }
 
+bool HealthService::IsServing(std::string_view name) const {
+  absl::MutexLock lock(&mu_);
+  return StatusOf(std::string(name)) == HealthCheckResponse::SERVING;
+}
+
 void HealthService::EndWatches() {
   absl::MutexLock lock(&mu_);
   watches_ended_ = true;

@@ -33,6 +33,8 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   void SetServing(std::string_view name, bool serving) ABSL_LOCKS_EXCLUDED(mu_);
   // Everything is NOT_SERVING from now on, whatever is set later.
   void Shutdown() ABSL_LOCKS_EXCLUDED(mu_);
+  // What Check would say. False for an unknown name.
+  bool IsServing(std::string_view name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Ends every Watch, now and from now on.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 

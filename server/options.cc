@@ -55,12 +55,27 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
 
 }  // namespace
 
+absl::Status InferenceOptions::Validate() const {
+  // Together with what is around the payload it is a length of 31 bits.
+  constexpr uint64_t kMaxPayloadBytes = uint64_t{1} << 30;
+  if (max_payload_bytes < 4096 || max_payload_bytes > kMaxPayloadBytes) {
+    return Invalid("inference.max_payload_bytes", "expected 4 KiB to 1 GiB");
+  }
+  const uint64_t message_bytes = max_payload_bytes + transport::kMessageOverheadBytes;
+  if (message_memory_bytes < static_cast<int64_t>(message_bytes)) {
+    return Invalid("inference.message_memory_bytes",
+                   absl::StrCat("expected at least one message of ", message_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ServerOptions::Validate() const {
   CIPHERD_RETURN_IF_ERROR(ValidateListen(listen));
   CIPHERD_RETURN_IF_ERROR(ValidateTransport(transport));
   CIPHERD_RETURN_IF_ERROR(device.pools.Validate());
   CIPHERD_RETURN_IF_ERROR(engine.Validate());
   CIPHERD_RETURN_IF_ERROR(limits.Validate());
+  CIPHERD_RETURN_IF_ERROR(inference.Validate());
   if (shutdown.lame_duck < absl::ZeroDuration() || shutdown.drain_timeout < absl::ZeroDuration()) {
     return Invalid("shutdown", "times must not be negative");
   }

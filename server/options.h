@@ -57,6 +57,19 @@ struct TransportOptions {
   absl::Duration min_client_ping_interval = transport::kMinPingInterval;
 };
 
+// ModelInfer of the Open Inference Protocol, which has no streams.
+struct InferenceOptions {
+  // Payload of one message, each way. Above WireLimits::max_chunk_bytes and max_unary_bytes it
+  // makes gRPC receive larger messages of every call.
+  uint64_t max_payload_bytes = uint64_t{15} << 18;
+  // For all messages that are being received (each counts as the largest that may come) and results
+  // that are being sent.
+  int64_t message_memory_bytes = int64_t{1} << 30;
+
+  // InvalidArgument naming the field.
+  absl::Status Validate() const;
+};
+
 struct DeviceConfig {
   // See runtime::OpenDevice.
   std::string spec = "auto";
@@ -78,6 +91,7 @@ struct ServerOptions {
   DeviceConfig device;
   engine::EngineOptions engine;
   codec::WireLimits limits;
+  InferenceOptions inference;
   ShutdownOptions shutdown;
   // Between returns of free heap to the system (core/base/allocator_policy.h): 1 to 3 ms of a core
   // under full load, less than 1 in 10,000.

@@ -78,14 +78,16 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
       calls_(options.transport.max_calls),
       stalls_(options.transport.stall_timeout, engine_->clock()),
       uploads_(options.transport.upload_resume_timeout, engine_->clock()),
-      service_({.engine = *engine_,
-                .programs = *programs_,
-                .metrics = metrics_,
-                .calls = calls_,
-                .stalls = stalls_,
-                .uploads = uploads_,
-                .limits = limits_,
-                .insecure_contexts_allowed = options_.allow_insecure_contexts}),
+      environment_({.engine = *engine_,
+                    .programs = *programs_,
+                    .metrics = metrics_,
+                    .calls = calls_,
+                    .stalls = stalls_,
+                    .uploads = uploads_,
+                    .limits = limits_,
+                    .insecure_contexts_allowed = options_.allow_insecure_contexts}),
+      service_(environment_),
+      inference_(environment_, health_, options_.inference),
       free_memory_("free memory",
                    {.interval = options_.free_memory_interval, .run = ReturnFreeMemory}) {
   engine_->set_readiness_listener(
@@ -108,6 +110,7 @@ absl::Status Server::Listen() {
   ApplyTransportOptions(options_, builder);
   builder.AddListeningPort(options_.listen.address, credentials, &port_);
   builder.RegisterService(&service_);
+  builder.RegisterService(&inference_);
   builder.RegisterService(&health_);
   grpc_server_ = builder.BuildAndStart();
   if (grpc_server_ == nullptr) {

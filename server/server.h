@@ -1,4 +1,4 @@
-// The daemon: device, engine, service, health, reflection and metrics, from start to drain.
+// The daemon: device, engine, services, health, reflection and metrics, from start to drain.
 //
 //   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(options, clock));
 //   CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());      // NOT_SERVING until then
@@ -19,6 +19,7 @@
 #include "server/engine/task_thread.h"
 #include "server/evaluation_service.h"
 #include "server/health_service.h"
+#include "server/inference_service.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/program_registry.h"
@@ -81,7 +82,9 @@ class Server {
   CallGate calls_;
   StallWatch stalls_;
   UploadTable uploads_;
+  const ServiceEnvironment environment_;
   EvaluationService service_;
+  InferenceService inference_;
   std::unique_ptr<grpc::Server> grpc_server_;
   int port_ = 0;
   int metrics_port_ = 0;

@@ -81,14 +81,17 @@ class StreamReactor : public Reactor {
     });
   }
 
-  // Reads, or turns the call away. For the end of the constructor of the class that is made: gRPC
-  // reacts when that has returned, the stall watch from here on.
-  void Start() ABSL_LOCKS_EXCLUDED(mu_) {
+  // Reads, or turns the call away where there is no place for it or `refusal` says why not. For the
+  // end of the constructor of the class that is made: gRPC reacts when that has returned, the stall
+  // watch from here on.
+  void Start(const absl::Status& refusal = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    if (pass_.is_open()) {
-      Read();
-    } else {
+    if (!pass_.is_open()) {
       FinishWith(TooManyCalls(environment_.calls));
+    } else if (!refusal.ok()) {
+      FinishWith(refusal);
+    } else {
+      Read();
     }
   }
 
@@ -107,6 +110,15 @@ class StreamReactor : public Reactor {
     Release(status);
     AwaitPeer();
     this->Finish(rpc_.Close(status));
+  }
+
+  // The same with OK and a last message, which stays until the call is done. For reactors that
+  // write.
+  void FinishWithLast(const grpc::ByteBuffer& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    is_finished_ = true;
+    Release(absl::OkStatus());
+    AwaitPeer();
+    this->StartWriteAndFinish(&message, grpc::WriteOptions(), rpc_.Close(absl::OkStatus()));
   }
 
   // A write has been started; and is done.

@@ -1,5 +1,6 @@
 #include "server/transport.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -43,7 +44,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const T
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder) {
   const TransportOptions& transport = options.transport;
   builder.SetMaxReceiveMessageSize(cipherd::transport::MaxMessageBytes(
-      options.limits.max_chunk_bytes, options.limits.max_unary_bytes));
+      options.limits.max_chunk_bytes,
+      std::max(options.limits.max_unary_bytes, options.inference.max_payload_bytes)));
 
   // A stream's message is read when the service asks for it. Ahead of that gRPC holds what the
   // stream's window lets come, and it shrinks windows as the quota fills.

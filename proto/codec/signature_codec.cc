@@ -263,4 +263,21 @@ absl::StatusOr<ValueTreeSignature> DecodeSignature(const v1::ValueTreeSignature&
   return ReadTree(message, 0, budget, std::string(path));
 }
 
+void DescribeAs(const v1::ValueSignature& signature, std::span<const int64_t> shape,
+                uint64_t byte_count, v1::ExactValue* out) {
+  out->set_type(signature.type());
+  out->set_schema_version(signature.schema_version());
+  if (signature.has_context_id()) out->set_context_id(signature.context_id());
+  *out->mutable_metadata() = signature.metadata();
+  for (const auto& named_signature : signature.tensors()) {
+    v1::NamedTensor* named = out->add_tensors();
+    named->set_name(named_signature.name());
+    v1::Tensor* tensor = named->mutable_tensor();
+    tensor->set_dtype(named_signature.tensor().dtype());
+    tensor->mutable_shape()->Add(shape.begin(), shape.end());
+    tensor->set_encoding(v1::ENCODING_CANONICAL);
+    tensor->set_byte_count(byte_count);
+  }
+}
+
 }  // namespace cipherd::codec

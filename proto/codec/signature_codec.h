@@ -9,6 +9,8 @@
 // Thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -24,5 +26,10 @@ absl::Status EncodeSignature(const execution::ValueTreeSignature& signature, std
 absl::StatusOr<execution::ValueTreeSignature> DecodeSignature(const v1::ValueTreeSignature& message,
                                                               const WireLimits& limits,
                                                               std::string_view path);
+
+// Describes a value of `signature`: in its state, but with the shape and bytes that its only tensor
+// really has. For peers that send tensors alone, and mean the state that is asked for.
+void DescribeAs(const v1::ValueSignature& signature, std::span<const int64_t> shape,
+                uint64_t byte_count, v1::ExactValue* out);
 
 }  // namespace cipherd::codec

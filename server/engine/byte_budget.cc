@@ -6,6 +6,12 @@
 
 namespace cipherd::engine {
 
+void ByteBudget::Charge::ShrinkTo(int64_t bytes) {
+  if (budget_ == nullptr || bytes >= bytes_) return;
+  absl::MutexLock lock(&budget_->mu_);
+  budget_->used_bytes_ -= std::exchange(bytes_, bytes) - bytes;
+}
+
 void ByteBudget::Charge::Release() {
   if (ByteBudget* budget = std::exchange(budget_, nullptr)) {
     absl::MutexLock lock(&budget->mu_);

@@ -35,6 +35,8 @@ class ByteBudget {
     ~Charge() { Release(); }
 
     int64_t bytes() const { return bytes_; }
+    // Gives back all but `bytes`; nothing where it has no more than those.
+    void ShrinkTo(int64_t bytes);
     void Release();
 
    private:

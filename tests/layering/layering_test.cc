@@ -37,11 +37,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"core/base", "core/ring", "core/runtime", "core/value", "core/execution", "core/ckks",
       "core/programs", "core/planning"}},
     {"proto/grpc_status", {}},
+    {"proto/inference", {"core/base", "core/value", "proto/codec"}},
     {"server/engine",
      {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs"}},
     {"server",
      {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs",
-      "proto/codec", "proto/grpc_status", "server/engine"}},
+      "proto/codec", "proto/grpc_status", "proto/inference", "server/engine"}},
     {"client",
      {"core/base", "core/runtime", "core/value", "core/execution", "core/ckks", "core/programs",
       "core/planning", "core/secret", "proto/codec", "proto/grpc_status"}},
@@ -53,6 +54,7 @@ const std::map<std::string, std::vector<std::string>> kOnlyIn = {
     {"grpcpp/", {"proto/grpc_status", "server", "client"}},
     {"google/protobuf", {"proto", "server", "client"}},
     {"cipherd/v1/", {"proto", "server", "client"}},
+    {"inference/", {"proto", "server"}},
     {"prometheus/", {"server"}},
 };
 

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/codec/tree_encoder.h"
 #include "proto/grpc_status/grpc_status.h"
+#include "tests/server/raw_call.h"
 #include "tests/server/service_fixture.h"
 
 namespace cipherd::server {
@@ -14,39 +14,12 @@ namespace {
 
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-// Sends raw bytes as the messages of a stream, and returns the call's status.
-grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                     const std::vector<std::string>& messages) {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareCall(&context, "/cipherd.v1.EvaluationService/" + method, &queue);
-  const auto await = [&] {
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return ok;
-  };
-  call->StartCall(nullptr);
-  await();
-  for (const std::string& message : messages) {
-    grpc::Slice slice(message);
-    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    if (!await()) break;
+class DamagedMessageTest : public ServiceTest {
+ protected:
+  grpc::Status Send(const std::string& method, const std::vector<std::string>& messages) {
+    return SendRaw(NewChannel(), "/cipherd.v1.EvaluationService/" + method, messages);
   }
-  call->WritesDone(nullptr);
-  await();
-  grpc::ByteBuffer ignored;
-  do {
-    call->Read(&ignored, nullptr);
-  } while (await());
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  await();
-  return status;
-}
-
-using DamagedMessageTest = ServiceTest;
+};
 
 TEST_F(DamagedMessageTest, AfterAWholePayloadIsAnError) {
   const WireRequest good =
@@ -55,12 +28,12 @@ TEST_F(DamagedMessageTest, AfterAWholePayloadIsAnError) {
   *header.mutable_header() = good.header;
   chunk.set_chunk(good.payload);
   const std::vector<std::string> whole = {header.SerializeAsString(), chunk.SerializeAsString()};
-  EXPECT_TRUE(SendRaw(NewChannel(), "EvaluateStream", whole).ok());
+  EXPECT_TRUE(Send("EvaluateStream", whole).ok());
   for (const std::string& damaged :
        {std::string("\xff\xff\xff"), whole[1].substr(0, whole[1].size() / 2)}) {
     std::vector<std::string> messages = whole;
     messages.push_back(damaged);
-    const grpc::Status status = SendRaw(NewChannel(), "EvaluateStream", messages);
+    const grpc::Status status = Send("EvaluateStream", messages);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE);
   }
@@ -87,7 +60,7 @@ TEST_F(DamagedMessageTest, AfterAWholeUploadStoresNothing) {
     }
   }
   messages.push_back("\xff\xff\xff");
-  const grpc::Status status = SendRaw(NewChannel(), "PutKeys", messages);
+  const grpc::Status status = Send("PutKeys", messages);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(server_->engine().keys().set_count(), 1u);
   EXPECT_EQ(server_->engine().keys().used_bytes(), bytes_before);
@@ -96,7 +69,7 @@ TEST_F(DamagedMessageTest, AfterAWholeUploadStoresNothing) {
 TEST_F(DamagedMessageTest, OfEveryOtherCallHasADetail) {
   for (const char* method :
        {"Evaluate", "GetProgram", "DropKeys", "GetServerInfo", "ListPrograms", "GetKeyUpload"}) {
-    const grpc::Status status = SendRaw(NewChannel(), method, {"\xff\xff\xff"});
+    const grpc::Status status = Send(method, {"\xff\xff\xff"});
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
     EXPECT_EQ(client::ReasonOf(FromGrpcStatus(status)), v1::ERROR_REASON_MALFORMED_VALUE) << method;
   }

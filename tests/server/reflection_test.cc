@@ -20,7 +20,7 @@ void Await(grpc::CompletionQueue& queue) {
   ASSERT_TRUE(queue.Next(&tag, &ok));
 }
 
-TEST_F(ReflectionTest, BothServicesAreListed) {
+TEST_F(ReflectionTest, EveryServiceIsListed) {
   grpc::GenericStub stub(NewChannel());
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
@@ -43,6 +43,7 @@ TEST_F(ReflectionTest, BothServicesAreListed) {
   }
   EXPECT_THAT(text, HasSubstr("cipherd.v1.EvaluationService"));
   EXPECT_THAT(text, HasSubstr("grpc.health.v1.Health"));
+  EXPECT_THAT(text, HasSubstr("inference.GRPCInferenceService"));
   call->WritesDone(nullptr);
   Await(queue);
   grpc::Status status;

@@ -8,6 +8,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "proto/codec/tree_encoder.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "tests/server/service_fixture.h"
@@ -50,6 +51,9 @@ class TenantsTest : public ServiceTest {
   }
 
   std::unique_ptr<v1::EvaluationService::Stub> ConnectStub(const std::string& name) {
+    return v1::EvaluationService::NewStub(NewChannelOf(name));
+  }
+  std::shared_ptr<grpc::Channel> NewChannelOf(const std::string& name) {
     const auto content = [](const std::string& path) {
       std::ifstream file(path);
       return std::string{std::istreambuf_iterator<char>(file), {}};
@@ -57,12 +61,12 @@ class TenantsTest : public ServiceTest {
     const TestAuthority::Files files = authority_.Issue(name);
     grpc::ChannelArguments arguments;
     arguments.SetSslTargetNameOverride("localhost");
-    return v1::EvaluationService::NewStub(grpc::CreateCustomChannel(
+    return grpc::CreateCustomChannel(
         "127.0.0.1:" + std::to_string(server_->port()),
         grpc::SslCredentials({.pem_root_certs = content(authority_.ca_file()),
                               .pem_private_key = content(files.key),
                               .pem_cert_chain = content(files.certificate)}),
-        arguments));
+        arguments);
   }
 
   ProgramDirectory certificates_;
@@ -94,6 +98,37 @@ TEST_F(TenantsTest, AKeySetIsUnknownToOtherTenants) {
   // The name is the tenant, whatever the connection.
   ASSERT_OK_AND_ASSIGN(const auto again, Connect("alice"));
   EXPECT_OK(again->Evaluate(request));
+}
+
+TEST_F(TenantsTest, AKeySetIsUnknownToOtherTenantsOfTheOpenInferenceProtocol) {
+  ASSERT_OK_AND_ASSIGN(const auto alice_client, Connect("alice"));
+  Party alice(alice_client->GetProgram("square_sum").value(), 1);
+  ASSERT_OK_AND_ASSIGN(const std::string keys, alice.UploadKeys(*alice_client));
+  const WireRequest own = MakeWireRequest("square_sum", keys, alice.Encrypt(TestSlots(1, 128)));
+  inference::ModelInferRequest request;
+  request.set_model_name("square_sum");
+  request.add_inputs()->set_name("x");
+  request.mutable_inputs(0)->set_datatype("UINT64");
+  for (const int64_t dimension : {2, 4, 256}) request.mutable_inputs(0)->add_shape(dimension);
+  request.add_raw_input_contents(own.payload);
+  auto& parameters = *request.mutable_parameters();
+  parameters["context_id"].set_string_param(alice.program().known_context->id());
+  parameters["key_set_id"].set_string_param(keys);
+  const auto infer_as = [&](const std::string& name) {
+    grpc::ClientContext context;
+    inference::ModelInferResponse response;
+    return FromGrpcStatus(inference::GRPCInferenceService::NewStub(NewChannelOf(name))
+                              ->ModelInfer(&context, request, &response));
+  };
+  EXPECT_OK(infer_as("alice"));
+  const absl::Status stolen = infer_as("mallory");
+  EXPECT_THAT(stolen, StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(client::ReasonOf(stolen), v1::ERROR_REASON_UNKNOWN_KEY_SET);
+  // No parameter makes a caller somebody else, and another's set is as one that is not there.
+  parameters["tenant"].set_string_param("x509-san:alice");
+  EXPECT_EQ(infer_as("mallory").message(), stolen.message());
+  parameters["key_set_id"].set_string_param(std::string(64, 'a'));
+  EXPECT_EQ(client::ReasonOf(infer_as("mallory")), client::ReasonOf(stolen));
 }
 
 TEST_F(TenantsTest, AnUploadIsItsTenantsAlone) {

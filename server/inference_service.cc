@@ -1,0 +1,114 @@
+#include "server/inference_service.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status_macros.h"
+#include "google/protobuf/descriptor.h"
+#include "grpcpp/support/server_callback.h"
+#include "proto/inference/inference_codec.h"
+#include "proto/inference/model_metadata.h"
+#include "server/model_infer_reactor.h"
+#include "server/program_version.h"
+#include "server/unary_answer.h"
+#include "server/version.h"
+
+namespace cipherd::server {
+namespace {
+
+constexpr char kServerName[] = "cipherd";
+
+}  // namespace
+
+InferenceService::InferenceService(const ServiceEnvironment& environment,
+                                   const HealthService& health, const InferenceOptions& options)
+    : environment_(environment),
+      health_(health),
+      options_(options),
+      messages_("messages of ModelInfer", options.message_memory_bytes) {
+  TakeModelInfer();
+}
+
+void InferenceService::TakeModelInfer() {
+  const auto* service =
+      inference::ModelInferRequest::descriptor()->file()->FindServiceByName("GRPCInferenceService");
+  const int index = service->FindMethodByName("ModelInfer")->index();
+  // gRPC would receive the message of a unary method before it tells of the call. One that is
+  // "streamed" here, which the peer cannot tell, reads it when it asks to.
+  MarkMethodStreamed(index, nullptr);
+  MarkMethodRawCallback(index, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(
+                                   [this](grpc::CallbackServerContext* context) {
+                                     return new ModelInferReactor(environment_, options_, messages_,
+                                                                  *context);
+                                   }));
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,
+                                                       const Bytes* request, Bytes* response) {
+  return AnswerAtOnce<inference::ServerLiveRequest, inference::ServerLiveResponse>(
+      environment_, context, "ServerLive", *request, *response, [](const auto&, auto& answer) {
+        answer.set_live(true);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
+                                                        const Bytes* request, Bytes* response) {
+  return AnswerAtOnce<inference::ServerReadyRequest, inference::ServerReadyResponse>(
+      environment_, context, "ServerReady", *request, *response, [this](const auto&, auto& answer) {
+        answer.set_ready(health_.IsServing(""));
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
+                                                       const Bytes* request, Bytes* response) {
+  return AnswerAtOnce<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      environment_, context, "ModelReady", *request, *response,
+      [this](const inference::ModelReadyRequest& which, auto& answer) -> absl::Status {
+        CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,
+                                 oip::DecodeModelVersion(which.version(), "version"));
+        const absl::StatusOr<RegisteredProgramPtr> program =
+            FindProgramVersion(environment_.programs, environment_.engine, which.name(), version);
+        // One on its way in or out is not ready.
+        if (!program.ok() && !absl::IsUnavailable(program.status())) return program.status();
+        answer.set_ready(program.ok() && health_.IsServing(which.name()) &&
+                         environment_.engine.IsReady(*(*program)->program));
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* InferenceService::ServerMetadata(grpc::CallbackServerContext* context,
+                                                           const Bytes* request, Bytes* response) {
+  return AnswerAtOnce<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      environment_, context, "ServerMetadata", *request, *response, [](const auto&, auto& answer) {
+        answer.set_name(kServerName);
+        answer.set_version(kVersion);
+        return absl::OkStatus();
+      });
+}
+
+grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context,
+                                                          const Bytes* request, Bytes* response) {
+  return AnswerAtOnce<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      environment_, context, "ModelMetadata", *request, *response,
+      [this](const inference::ModelMetadataRequest& which, auto& answer) -> absl::Status {
+        CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,
+                                 oip::DecodeModelVersion(which.version(), "version"));
+        CIPHERD_ASSIGN_OR_RETURN(
+            const RegisteredProgramPtr program,
+            FindProgramVersion(environment_.programs, environment_.engine, which.name(), version));
+        std::vector<uint32_t> ready;
+        for (const RegisteredProgramPtr& other : environment_.programs.Versions(which.name())) {
+          if (environment_.engine.IsReady(*other->program)) {
+            ready.push_back(static_cast<uint32_t>(other->info().version));
+          }
+        }
+        std::reverse(ready.begin(), ready.end());
+        return oip::EncodeModelMetadata(program->description, ready, &answer);
+      });
+}
+
+}  // namespace cipherd::server

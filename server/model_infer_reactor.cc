@@ -1,0 +1,114 @@
+#include "server/model_infer_reactor.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "inference/grpc_service.pb.h"
+#include "proto/codec/error_detail.h"
+#include "proto/grpc_status/transport.h"
+#include "proto/inference/inference_codec.h"
+#include "server/wire_message.h"
+
+namespace cipherd::server {
+
+ModelInferReactor::ModelInferReactor(const ServiceEnvironment& environment,
+                                     const InferenceOptions& options, engine::ByteBudget& messages,
+                                     grpc::CallbackServerContext& context)
+    : StreamReactor("ModelInfer", environment, context),
+      max_payload_bytes_(options.max_payload_bytes),
+      evaluation_(environment, rpc_) {
+  absl::StatusOr<engine::ByteBudget::Charge> charge =
+      messages.Reserve(static_cast<int64_t>(max_payload_bytes_ + transport::kMessageOverheadBytes));
+  if (charge.ok()) charge_ = *std::move(charge);
+  Start(charge.status());
+}
+
+absl::Status ModelInferReactor::Receive(grpc::ByteBuffer& bytes) {
+  if (evaluation_.has_begun()) {
+    return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got another");
+  }
+  inference::ModelInferRequest request;
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes, request));
+  v1::EvaluationHeader header;
+  const absl::Status header_status = oip::DecodeInferHeader(request, &header);
+  const uint64_t payload_bytes = oip::InferPayloadBytes(request);
+  oip::InferInputs inputs;
+  const auto inputs_for =
+      [&](const RegisteredProgram& program) -> absl::StatusOr<const v1::ValueTree*> {
+    CIPHERD_RETURN_IF_ERROR(header_status);
+    CIPHERD_ASSIGN_OR_RETURN(inputs,
+                             oip::DecodeInferInputs(request, program.description, program.context));
+    CIPHERD_ASSIGN_OR_RETURN(wanted_outputs_,
+                             oip::DecodeWantedOutputs(request, program.description));
+    return &inputs.tree;
+  };
+  CIPHERD_RETURN_IF_ERROR(
+      evaluation_.Begin(header, inputs_for, Caller::Of(context_), payload_bytes));
+  const uint64_t output_bytes = evaluation_.output_bytes();
+  if (payload_bytes > max_payload_bytes_ || output_bytes > max_payload_bytes_) {
+    return codec::Refuse(
+        v1::ERROR_REASON_LIMIT_EXCEEDED, "inputs",
+        absl::StrCat("inputs of ", payload_bytes, " and outputs of ", output_bytes,
+                     " bytes: one message of this call holds at most ", max_payload_bytes_,
+                     "; use EvaluateStream of cipherd.v1.EvaluationService"));
+  }
+  for (std::string_view contents : inputs.contents) {
+    CIPHERD_RETURN_IF_ERROR(evaluation_.Write(contents));
+  }
+  id_ = std::move(*request.mutable_id());
+  charge_.ShrinkTo(static_cast<int64_t>(output_bytes));
+  return absl::OkStatus();
+}
+
+void ModelInferReactor::OnHalfClose() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (is_finished_) return;
+    if (context_.IsCancelled()) {
+      FinishWith(absl::CancelledError("the client left before its inputs were complete"));
+      return;
+    }
+    if (!evaluation_.has_begun()) {
+      FinishWith(codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got none"));
+      return;
+    }
+    state_ = State::kRunning;
+  }
+  // Continues on whatever thread has the result, maybe before it returns.
+  evaluation_.Submit([this](const absl::Status& status) { OnResult(status); });
+}
+
+void ModelInferReactor::OnResult(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  if (status.ok()) status = EncodeResult();
+  if (!status.ok()) {
+    FinishWith(status);
+    return;
+  }
+  FinishWithLast(response_);
+}
+
+absl::Status ModelInferReactor::EncodeResult() {
+  v1::ValueTree outputs;
+  v1::StageTimes times;
+  CIPHERD_RETURN_IF_ERROR(evaluation_.EncodeResult(&outputs, &times));
+  const v1::GetProgramResponse& program = evaluation_.program().description;
+  inference::ModelInferResponse response;
+  response.set_model_name(program.summary().name());
+  response.set_model_version(absl::StrCat(program.summary().version()));
+  response.set_id(id_);
+  CIPHERD_RETURN_IF_ERROR(
+      oip::EncodeInferOutputs(outputs, program, wanted_outputs_, evaluation_.result(), &response));
+  return SerializeMessage(response, response_);
+}
+
+void ModelInferReactor::OnStall() {
+  if (state_ == State::kReceiving) {
+    FinishWith(Stalled(environment_.stalls, "the request's message"));
+  }
+}
+
+void ModelInferReactor::Release(const absl::Status& status) { evaluation_.End(status); }
+
+}  // namespace cipherd::server
