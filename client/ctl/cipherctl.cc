@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   AddEncryptCommand(app, status);
   AddEvaluateCommand(app, status);
   AddDecryptCommand(app, status);
-  AddExportCommand(app, status);
-  AddImportCommand(app, status);
+  AddExportTensorsCommand(app, status);
+  AddImportTensorsCommand(app, status);
   AddPlanCommand(app, status);
   AddExplainCommand(app, status);
   AddLoadCommand(app, status);

@@ -23,8 +23,8 @@ void AddEncryptCommand(CLI::App& app, absl::Status& status);
 void AddEvaluateCommand(CLI::App& app, absl::Status& status);
 void AddDecryptCommand(CLI::App& app, absl::Status& status);
 // Ciphertexts as arrays for clients of the Open Inference Protocol, and what they got as a file.
-void AddExportCommand(CLI::App& app, absl::Status& status);
-void AddImportCommand(CLI::App& app, absl::Status& status);
+void AddExportTensorsCommand(CLI::App& app, absl::Status& status);
+void AddImportTensorsCommand(CLI::App& app, absl::Status& status);
 // What a program directory's operations are and take; needs no daemon.
 void AddExplainCommand(CLI::App& app, absl::Status& status);
 // Makes a program of a model; needs no daemon.

@@ -80,10 +80,10 @@ void AddCommonFlags(CLI::App& command, Flags& flags) {
 
 }  // namespace
 
-void AddExportCommand(CLI::App& app, absl::Status& status) {
+void AddExportTensorsCommand(CLI::App& app, absl::Status& status) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "export",
+      "export-tensors",
       "Write encrypted inputs as NumPy arrays, for clients of the Open Inference Protocol");
   AddCommonFlags(*command, *flags);
   command->add_option("--input", flags->input, "File of encrypt")->required();
@@ -92,10 +92,10 @@ void AddExportCommand(CLI::App& app, absl::Status& status) {
   command->callback([flags, &status] { status = Export(*flags); });
 }
 
-void AddImportCommand(CLI::App& app, absl::Status& status) {
+void AddImportTensorsCommand(CLI::App& app, absl::Status& status) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("import", "Make a file for decrypt of a result that such a client got");
+  CLI::App* command = app.add_subcommand(
+      "import-tensors", "Make a file for decrypt of a result that such a client got");
   AddCommonFlags(*command, *flags);
   command->add_option("--input", flags->tensors, "NAME=FILE.npy for each output")->required();
   command->add_option("--output", flags->output, "File to write")->required();

@@ -91,7 +91,7 @@ class OpenInferenceTest(unittest.TestCase):
         cls.daemon.ctl(
             "encrypt", "--keys", keys, "--input", "images=" + path("images.npy"), "--output", path("in.ct"))
         cls.daemon.ctl("evaluate", "--keys", keys, "--input", path("in.ct"), "--output", path("own.ct"), online=True)
-        cls.daemon.ctl("export", "--keys", keys, "--input", path("in.ct"), "--output", path("tensors"))
+        cls.daemon.ctl("export-tensors", "--keys", keys, "--input", path("in.ct"), "--output", path("tensors"))
         cls.images = np.load(path("tensors/images.npy"))
         with open(path("keys/key_set_id")) as file:
             key_set_id = file.read().strip()
@@ -171,7 +171,7 @@ class OpenInferenceTest(unittest.TestCase):
 
         path = self.daemon.path
         np.save(path("logits.npy"), logits)
-        self.daemon.ctl("import", "--keys", path("keys"), "--input", "logits=" + path("logits.npy"),
+        self.daemon.ctl("import-tensors", "--keys", path("keys"), "--input", "logits=" + path("logits.npy"),
                         "--output", path("theirs.ct"))
         decrypted = [json.loads(self.daemon.ctl("decrypt", "--keys", path("keys"), "--input", path(name)))
                      for name in ("own.ct", "theirs.ct")]
