@@ -47,6 +47,12 @@ void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& bu
       options.limits.max_chunk_bytes,
       std::max(options.limits.max_unary_bytes, options.inference.max_payload_bytes)));
 
+  // A compressed message grows before gRPC compares it with the limit above, to a thousand times
+  // what came. Residues do not get smaller anyway.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+
   // A stream's message is read when the service asks for it. Ahead of that gRPC holds what the
   // stream's window lets come, and it shrinks windows as the quota fills.
   grpc::ResourceQuota quota("cipherd");
