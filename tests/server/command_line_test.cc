@@ -26,13 +26,26 @@ absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments, int* code 
 }
 
 TEST(CommandLineTest, FlagsReachTheirOptions) {
-  ASSERT_OK_AND_ASSIGN(
-      const CommandLine line,
-      Parse({"--programs=/p", "--listen=127.0.0.1:0", "--port-file=/tmp/port", "--device=cuda:1",
-             "--workers=3", "--instances=4", "--queue-capacity=5", "--constant-memory=2GiB",
-             "--key-device-memory=512MiB", "--max-chunk=1MiB", "--drain-timeout=1.5",
-             "--allow-insecure-contexts", "--metrics-listen=none", "--log-level=debug",
-             "--tls-cert=c", "--tls-key=k", "--tls-client-ca=ca", "--allow-plaintext-remote"}));
+  ASSERT_OK_AND_ASSIGN(const CommandLine line, Parse({"--programs=/p",
+                                                      "--listen=127.0.0.1:0",
+                                                      "--port-file=/tmp/port",
+                                                      "--device=cuda:1",
+                                                      "--workers=3",
+                                                      "--instances=4",
+                                                      "--queue-capacity=5",
+                                                      "--constant-memory=2GiB",
+                                                      "--key-device-memory=512MiB",
+                                                      "--max-chunk=1MiB",
+                                                      "--max-infer=64MiB",
+                                                      "--infer-memory=2GiB",
+                                                      "--drain-timeout=1.5",
+                                                      "--allow-insecure-contexts",
+                                                      "--metrics-listen=none",
+                                                      "--log-level=debug",
+                                                      "--tls-cert=c",
+                                                      "--tls-key=k",
+                                                      "--tls-client-ca=ca",
+                                                      "--allow-plaintext-remote"}));
   const ServerOptions& options = line.options;
   EXPECT_EQ(options.programs_directory, "/p");
   EXPECT_EQ(options.listen.address, "127.0.0.1:0");
@@ -46,6 +59,8 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
   EXPECT_EQ(options.engine.constant_memory_bytes, int64_t{2} << 30);
   EXPECT_EQ(options.engine.keys.device_budget_bytes, int64_t{512} << 20);
   EXPECT_EQ(options.limits.max_chunk_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(options.inference.max_payload_bytes, uint64_t{64} << 20);
+  EXPECT_EQ(options.inference.message_memory_bytes, int64_t{2} << 30);
   EXPECT_EQ(options.shutdown.drain_timeout, absl::Seconds(1.5));
   EXPECT_TRUE(options.allow_insecure_contexts);
   EXPECT_EQ(options.metrics_address, "");

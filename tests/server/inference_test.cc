@@ -83,10 +83,11 @@ TEST_F(InferenceTest, NothingIsReadyBeforeItIsLoadedOrWhileTheDaemonIsOnItsWayOu
   for (const char* other : {"negate", "pair"}) ASSERT_OK(server_->engine().LoadProgram(other));
   EXPECT_EQ(ServerReady().value_or(false), true);
 
-  ASSERT_OK(alice().UploadKeys(
-      *client::Client::Connect(
-           {.target = address(), .security_policy = ckks::SecurityPolicy::kAllowInsecure})
-           .value()));
+  ASSERT_OK_AND_ASSIGN(
+      const auto client,
+      client::Client::Connect(
+          {.target = address(), .security_policy = ckks::SecurityPolicy::kAllowInsecure}));
+  ASSERT_OK_AND_ASSIGN(alice_keys_, alice().UploadKeys(*client));
   std::thread shutdown([&] { EXPECT_OK(server_->Shutdown()); });
   while (ServerReady().value_or(false)) std::this_thread::yield();
   EXPECT_OK(ServerReady());

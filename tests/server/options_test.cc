@@ -54,6 +54,19 @@ TEST(OptionsTest, TlsFilesBelongTogether) {
   EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(OptionsTest, AtLeastOneMessageOfTheLargestFitsItsMemory) {
+  ServerOptions options = Valid();
+  options.inference = {.max_payload_bytes = 64 << 20, .message_memory_bytes = 65 << 20};
+  EXPECT_OK(options.Validate());
+  --options.inference.message_memory_bytes;
+  EXPECT_THAT(options.Validate(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("message_memory_bytes")));
+  options.inference = {.max_payload_bytes = (1 << 30) + 1,
+                       .message_memory_bytes = int64_t{1} << 40};
+  EXPECT_THAT(options.Validate(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_payload_bytes")));
+}
+
 TEST(OptionsTest, EachGroupIsChecked) {
   const auto refuses = [](auto change) {
     ServerOptions options = Valid();
