@@ -32,7 +32,7 @@ add_custom_target(input_tests)
 # Discovery happens when the tests run, so that devices are enumerated on the machine that runs them.
 # THREADED, or a folder of cipherd_threaded_folders, makes it one that runs under ThreadSanitizer too.
 set(cipherd_threaded_folders base runtime conformance kernels value execution engine)
-set(cipherd_input_folders value codec grpc_status client server regressions)
+set(cipherd_input_folders value codec grpc_status inference client server regressions)
 function(cipherd_test name)
   cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)

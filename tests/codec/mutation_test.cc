@@ -4,7 +4,6 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "proto/codec/signature_codec.h"
 #include "proto/codec/tree_admission.h"
 #include "proto/codec/tree_encoder.h"
+#include "tests/codec/mutants.h"
 #include "tests/codec/wire_values.h"
 #include "tests/testing/status_matchers.h"
 
@@ -27,31 +27,13 @@ namespace {
 using ::cipherd::testing::AcceptEverything;
 using ::cipherd::testing::CountingTensor;
 using ::cipherd::testing::Describe;
+using ::cipherd::testing::ForEachMutant;
 using ::cipherd::testing::MakeCiphertext;
 using ::cipherd::testing::MakeKey;
 using ::cipherd::testing::MakePlaintext;
 using ::cipherd::testing::SmallContext;
 using execution::ValueTreeSignature;
 using value::ValueTree;
-
-// Calls `receive` with each mutant of `bytes`.
-void ForEachMutant(const std::string& bytes,
-                   const std::function<void(const std::string& mutant)>& receive) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    std::string mutant = bytes;
-    for (int bit = 0; bit < 8; ++bit) {
-      mutant[i] = static_cast<char>(bytes[i] ^ (1 << bit));
-      receive(mutant);
-    }
-    for (const char byte : {'\x00', '\x7f', '\x80', '\xff'}) {
-      mutant[i] = byte;
-      receive(mutant);
-    }
-    receive(bytes.substr(0, i));
-    receive(bytes.substr(i));
-    receive(bytes.substr(0, i) + bytes.substr(i + 1));
-  }
-}
 
 // Protobuf logs strings that are no UTF-8, of which there are many here.
 class MutationTest : public ::testing::Test {
