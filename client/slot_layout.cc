@@ -1,5 +1,6 @@
 #include "client/slot_layout.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -64,7 +65,12 @@ absl::StatusOr<std::vector<double>> PackSlots(const SlotLayout& layout, int64_t 
         return absl::InvalidArgumentError(
             absl::StrCat(std::string(path), "[", k, "][", j, "]: expected a finite number"));
       }
-      slots[layout.element_stride * j + layout.item_stride * k] = items[k][j];
+    }
+  }
+  for (int64_t k = 0; k < layout.item_count; ++k) {
+    const std::vector<double>& item = items[std::min(static_cast<size_t>(k), items.size() - 1)];
+    for (int64_t j = 0; j < layout.element_count; ++j) {
+      slots[layout.element_stride * j + layout.item_stride * k] = item[j];
     }
   }
   return slots;

@@ -24,10 +24,12 @@ using Vectors = std::vector<std::vector<double>>;
 absl::Status CheckLayout(const programs::SlotLayout& layout, int64_t slot_count,
                          std::string_view path);
 
-// Slots up to the last one that the layout names, 0 where it names none or `items` ends early
-// (fewer items than the layout has places for are in order). InvalidArgument naming `path`: no
-// item, more items than places, an item of another length than element_count, a number that is not
-// finite, a layout outside the slots.
+// Slots up to the last one that the layout names, 0 where it names none. Fewer items than the
+// layout has places for are in order: the last one stands in the places that are left. Zeros there
+// would not do: a polynomial may leave every bound at an item that nobody has, and a slot that
+// overflows takes all others with it. InvalidArgument naming `path`: no item, more items than
+// places, an item of another length than element_count, a number that is not finite, a layout
+// outside the slots.
 absl::StatusOr<std::vector<double>> PackSlots(const programs::SlotLayout& layout,
                                               int64_t slot_count, const Vectors& items,
                                               std::string_view path);

@@ -21,11 +21,12 @@ TEST(SlotLayoutTest, ElementJOfItemKIsInItsSlot) {
   EXPECT_EQ(back, items);
 }
 
-TEST(SlotLayoutTest, MissingItemsAreZero) {
-  ASSERT_OK_AND_ASSIGN(auto slots, PackSlots(kInterleaved, 16, {{1, 2, 3, 4}}, "x"));
-  EXPECT_EQ(slots, (std::vector<double>{1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0}));
-  ASSERT_OK_AND_ASSIGN(auto back, UnpackSlots(kInterleaved, slots, 1, "x"));
-  EXPECT_EQ(back, (Vectors{{1, 2, 3, 4}}));
+TEST(SlotLayoutTest, TheLastItemStandsInPlacesThatAreLeft) {
+  const Vectors items = {{0, 1, 2, 3}, {10, 11, 12, 13}};
+  ASSERT_OK_AND_ASSIGN(auto slots, PackSlots(kInterleaved, 16, items, "x"));
+  EXPECT_EQ(slots, (std::vector<double>{0, 10, 10, 1, 11, 11, 2, 12, 12, 3, 13, 13}));
+  ASSERT_OK_AND_ASSIGN(auto back, UnpackSlots(kInterleaved, slots, 2, "x"));
+  EXPECT_EQ(back, items);
 }
 
 TEST(SlotLayoutTest, WrongItemsAreNamedByPath) {
