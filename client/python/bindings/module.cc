@@ -4,6 +4,7 @@
 #include "client/python/bindings/cipher.h"
 #include "client/python/bindings/client.h"
 #include "client/python/bindings/live_calls.h"
+#include "client/python/bindings/planning.h"
 #include "client/python/bindings/program.h"
 #include "client/python/bindings/session.h"
 #include "client/python/bindings/status_error.h"
@@ -14,6 +15,7 @@ NB_MODULE(_cipherd, module) {
   module.doc() = "The C++ client of cipherd; for the package's own use.";
   cipherd::python::RegisterStatusError();
   cipherd::python::BindProgram(module);
+  cipherd::python::BindPlanning(module);
   cipherd::python::BindCipher(module);
   cipherd::python::BindClient(module);
   cipherd::python::BindSession(module);
