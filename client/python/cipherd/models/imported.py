@@ -105,8 +105,8 @@ class ImportedModel:
 
         Predictions are expected to be equal, except where the original's own margin (the largest
         score less the second, or the distance from the threshold) is below the stated error:
-        ``approximation_error``, and twice the error that was measured of ``planned`` (or given as a
-        number), since other items have other noise.
+        ``approximation_error``, and four times the error that was measured of ``planned`` (or given
+        as a number): other keys and other items have other noise.
         """
         actual = np.asarray(scores, dtype=np.float64)
         actual = actual.reshape(len(actual), -1)
@@ -116,7 +116,7 @@ class ImportedModel:
                 "scores", f"expected shape {list(expected.shape)}, got {list(actual.shape)}"
             )
         encryption_error = planned.largest_error if isinstance(planned, PlannedProgram) else planned
-        stated = self.approximation_error + 2 * encryption_error
+        stated = self.approximation_error + 4 * encryption_error
         if self.decides == "largest":
             ordered = np.sort(expected, axis=1)
             # Two scores may differ, one down and one up.
