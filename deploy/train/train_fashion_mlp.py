@@ -14,16 +14,10 @@ import pathlib
 
 import numpy as np
 
+import adamw
 import fashion_mlp_program
 import fashion_mnist
 import safetensors_file
-
-try:
-    from tqdm import tqdm
-except ImportError:
-
-    def tqdm(iterable, **_):
-        return iterable
 
 
 def forward(parameters, x):
@@ -36,11 +30,7 @@ def forward(parameters, x):
 def gradients(parameters, x, labels, smoothing):
     """Gradients of the mean cross-entropy with targets smoothed by `smoothing`."""
     hidden, logits = forward(parameters, x)
-    probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    target = np.full_like(probabilities, smoothing / probabilities.shape[1])
-    target[np.arange(len(x)), labels] += 1 - smoothing
-    logit_gradient = (probabilities - target) / len(x)
+    logit_gradient = adamw.smoothed_loss_gradient(logits, labels, smoothing)
     hidden_gradient = (logit_gradient @ parameters[2]) * 2 * hidden
     return (
         hidden_gradient.T @ x,
@@ -51,7 +41,7 @@ def gradients(parameters, x, labels, smoothing):
 
 
 def train(x, labels, options):
-    """AdamW with warm-up and cosine decay, in float32. Smoothed labels keep the logits small."""
+    """Smoothed labels keep the logits small."""
     random = np.random.default_rng(options.seed)
     hidden_count = fashion_mlp_program.HIDDEN_COUNT
     shapes = [(hidden_count, x.shape[1]), (hidden_count,), (10, hidden_count), (10,)]
@@ -61,29 +51,11 @@ def train(x, labels, options):
         (deviation * random.standard_normal(shape)).astype(np.float32)
         for shape, deviation in zip(shapes, deviations)
     ]
-    means = [np.zeros_like(p) for p in parameters]
-    squares = [np.zeros_like(p) for p in parameters]
-    batch_count = len(x) // options.batch_size
-    step_count = options.epochs * batch_count
-    step = 0
-    for _ in tqdm(range(options.epochs), desc="training", unit="epoch"):
-        order = random.permutation(len(x))
-        for batch in range(batch_count):
-            rows = order[batch * options.batch_size : (batch + 1) * options.batch_size]
-            step += 1
-            rate = options.learning_rate * 0.5 * (1 + np.cos(np.pi * step / step_count))
-            rate *= min(1.0, step / 200)
-            for p, mean, square, decay, gradient in zip(
-                parameters,
-                means,
-                squares,
-                decays,
-                gradients(parameters, x[rows], labels[rows], options.smoothing),
-            ):
-                mean += np.float32(0.1) * (gradient - mean)
-                square += np.float32(0.001) * (gradient * gradient - square)
-                update = mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
-                p -= (rate * (update + decay * p)).astype(np.float32)
+
+    def batch_gradients(parameters, rows):
+        return gradients(parameters, x[rows], labels[rows], options.smoothing)
+
+    adamw.minimize(parameters, decays, len(x), batch_gradients, options, random)
     return parameters
 
 
