@@ -1,4 +1,4 @@
-"""Writes safetensors files: 8 bytes of header length, a JSON header, the tensors.
+"""safetensors files: 8 bytes of header length, a JSON header, the tensors.
 
 Equal arrays give equal bytes: tensors stand in the order of their names, and the header is padded
 with spaces so that the data begins at a multiple of 8.
@@ -34,3 +34,19 @@ def write(path, arrays):
         file.write(text)
         for chunk in chunks:
             file.write(chunk)
+
+
+def read(path):
+    """Returns {name: array} of `path`."""
+    with open(path, "rb") as file:
+        content = file.read()
+    start = 8 + struct.unpack_from("<Q", content)[0]
+    dtypes = {code: np.dtype(name).newbyteorder("<") for name, code in _DTYPES.items()}
+    arrays = {}
+    for name, tensor in json.loads(content[8:start]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = (start + offset for offset in tensor["data_offsets"])
+        numbers = np.frombuffer(content[begin:end], dtypes[tensor["dtype"]])
+        arrays[name] = numbers.reshape(tensor["shape"])
+    return arrays
