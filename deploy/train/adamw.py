@@ -38,7 +38,7 @@ def minimize(parameters, decays, item_count, gradients, options, random):
             rows = order[batch * options.batch_size : (batch + 1) * options.batch_size]
             step += 1
             rate = options.learning_rate * 0.5 * (1 + np.cos(np.pi * step / step_count))
-            rate *= min(1.0, step / WARM_UP_STEP_COUNT)
+            rate = float(rate * min(1.0, step / WARM_UP_STEP_COUNT))
             for p, mean, square, decay, gradient in zip(
                 parameters, means, squares, decays, gradients(parameters, rows)
             ):

@@ -1,0 +1,1 @@
+"""What the showcases share: a plan, a daemon, a measurement, a table."""
