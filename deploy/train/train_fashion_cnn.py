@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains a small convolutional network on Fashion-MNIST, for the showcase fashion_cnn.
 
-    apt-get install python3-numpy dataset-fashion-mnist     # python3-tqdm for a progress bar
-    /usr/bin/python3 deploy/train/train_fashion_cnn.py
+    deploy/showcases/prepare           # or any Python whose NumPy has a quick BLAS
+    build/release/python-environment/bin/python deploy/train/train_fashion_cnn.py
 
 The network, of pixels x in [0, 1]:
 
@@ -43,17 +43,23 @@ NAMES = (
 
 
 def patches(x):
-    """What the convolution reads, [n, 144, 25], of pixels [n, 784]."""
+    """What the convolution reads, [25, n * 144], of pixels [n, 784]."""
     images = x.reshape(-1, SIDE, SIDE)
-    windows = np.lib.stride_tricks.sliding_window_view(images, (KERNEL, KERNEL), axis=(1, 2))
-    return windows[:, ::STRIDE, ::STRIDE].reshape(len(images), CONV_SIDE**2, KERNEL**2)
+    reach = STRIDE * (CONV_SIDE - 1) + 1
+    rows = [
+        images[:, down : down + reach : STRIDE, right : right + reach : STRIDE]
+        for down in range(KERNEL)
+        for right in range(KERNEL)
+    ]
+    return np.stack(rows).reshape(KERNEL**2, -1)
 
 
 def forward(parameters, windows):
     """Returns the sums before each square, and the logits, of `patches`."""
     conv_weight, conv_bias, hidden_weight, hidden_bias, logit_weight, logit_bias = parameters
-    kernels = conv_weight.reshape(CHANNEL_COUNT, -1)
-    conv = (windows @ kernels.T + conv_bias).transpose(0, 2, 1).reshape(len(windows), -1)
+    conv = conv_weight.reshape(CHANNEL_COUNT, -1) @ windows + conv_bias[:, None]
+    conv = conv.reshape(CHANNEL_COUNT, -1, CONV_SIDE**2).transpose(1, 0, 2)
+    conv = conv.reshape(len(conv), -1)
     hidden = conv * conv @ hidden_weight.T + hidden_bias
     return conv, hidden, hidden * hidden @ logit_weight.T + logit_bias
 
@@ -74,7 +80,7 @@ def gradients(parameters, x, labels, smoothing):
     conv_gradient = conv_gradient.reshape(len(x), CHANNEL_COUNT, -1)
     by_channel = conv_gradient.transpose(1, 0, 2).reshape(CHANNEL_COUNT, -1)
     return (
-        (by_channel @ windows.reshape(-1, KERNEL**2)).reshape(parameters[0].shape),
+        (by_channel @ windows.T).reshape(parameters[0].shape),
         by_channel.sum(axis=1),
         hidden_gradient.T @ (conv * conv),
         hidden_gradient.sum(axis=0),
@@ -134,9 +140,9 @@ def main():
         "--out", type=pathlib.Path, default=here.parent / "showcases" / "fashion_cnn"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--smoothing", type=float, default=0.1, help="of labels")
     options = parser.parse_args()
