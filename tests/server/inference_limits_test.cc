@@ -85,7 +85,8 @@ TEST_F(BoundedInferenceTest, RoomForMessagesIsTakenBeforeTheyCome) {
 }
 
 TEST_F(BoundedInferenceTest, AMessageAboveItsLimitIsRefused) {
-  StartWith([](ServerOptions& options) { options.inference.max_payload_bytes = 1 << 13; });
+  // The outputs fit, the inputs do not.
+  StartWith([](ServerOptions& options) { options.inference.max_payload_bytes = 14 << 10; });
   const absl::Status refused = Infer(Good());
   EXPECT_THAT(refused,
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use EvaluateStream")));
