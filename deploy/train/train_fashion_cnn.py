@@ -140,10 +140,10 @@ def main():
         "--out", type=pathlib.Path, default=here.parent / "showcases" / "fashion_cnn"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--learning-rate", type=float, default=3e-3)
-    parser.add_argument("--weight-decay", type=float, default=0.01)
+    parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--smoothing", type=float, default=0.1, help="of labels")
     options = parser.parse_args()
 
