@@ -1,9 +1,7 @@
 """A daemon on this machine, for as long as a ``with`` block."""
 
 import pathlib
-import signal
 import subprocess
-import sys
 import time
 from types import TracebackType
 
@@ -39,8 +37,6 @@ class Daemon:
         command = [self._binary, "--device", self._device, "--listen", "127.0.0.1:0"]
         command += ["--metrics-listen", "none", "--port-file", self._port_file]
         command += ["--programs", self._programs]
-        # So that SIGTERM, like SIGINT, leaves the block and ends the daemon.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
