@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "client/session.h"
@@ -106,6 +107,7 @@ TEST_F(BulkEvaluationTest, AtMostSoManyRequestsAreUnderWay) {
 
 TEST_F(BulkEvaluationTest, TheFirstFailureEndsTheOthers) {
   std::atomic<int> count = 0;
+  const absl::Cleanup stop = [this] { service_.Stop(); };
   service_.before_evaluation = [&](grpc::ServerContext&) {
     return ++count == 3 ? absl::DataLossError("the third") : absl::OkStatus();
   };
@@ -150,6 +152,7 @@ TEST_F(BulkEvaluationTest, CancellationEndsWhatIsUnderWay) {
   const auto cancellation = std::make_shared<Cancellation>();
   absl::Notification is_under_way;
   std::atomic<int> count = 0;
+  const absl::Cleanup stop = [this] { service_.Stop(); };
   service_.before_evaluation = [&](grpc::ServerContext& call) {
     if (++count == 1) is_under_way.Notify();
     while (!call.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));

@@ -56,7 +56,12 @@ FakeService::FakeService() : context_(SmallContext()) {
   server_ = builder.BuildAndStart();
 }
 
-FakeService::~FakeService() { server_->Shutdown(std::chrono::system_clock::now()); }
+FakeService::~FakeService() { Stop(); }
+
+void FakeService::Stop() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
 
 ClientOptions FakeService::ClientOptions() const {
   client::ClientOptions options;

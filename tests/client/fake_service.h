@@ -27,6 +27,10 @@ class FakeService final : public v1::EvaluationService::Service {
   FakeService();
   ~FakeService() override;
 
+  // Ends every call and waits for their handlers: what the functions below refer to must be there
+  // until then, also where the client has given up. The destructor stops.
+  void Stop();
+
   // For this service, with leave for its insecure context.
   client::ClientOptions ClientOptions() const;
 
