@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/sha256.h"
 #include "core/ring/galois.h"
 #include "core/ring/primes.h"
@@ -16,22 +17,14 @@ namespace {
 
 constexpr int kMaxPrimes = 64;
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-// `status` with the name of the field it is about in front.
-absl::Status AtField(std::string field, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(field, ": ", std::string(status.message())));
-}
+using base::Refuse;
 
 absl::Status ValidatePrimes(const char* name, const std::vector<uint64_t>& primes, int log_n,
                             std::set<uint64_t>& seen) {
   for (size_t i = 0; i < primes.size(); ++i) {
     const std::string field = absl::StrCat(name, "[", i, "]");
-    if (absl::Status status = AtField(field, ring::ValidatePrime(primes[i], log_n)); !status.ok()) {
+    if (absl::Status status = base::At(field, ring::ValidatePrime(primes[i], log_n));
+        !status.ok()) {
       return status;
     }
     if (!seen.insert(primes[i]).second) {
@@ -166,7 +159,7 @@ absl::Status ContextParameters::Validate(SecurityPolicy policy) const {
   }
   if (absl::Status s = ValidateDigits(*this); !s.ok()) return s;
   if (absl::Status s =
-          AtField("galois_generator", ring::ValidateGenerator(galois_generator, log_n));
+          base::At("galois_generator", ring::ValidateGenerator(galois_generator, log_n));
       !s.ok()) {
     return s;
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/programs/names.h"
 #include "core/value/tensor.h"
@@ -18,21 +19,9 @@
 namespace cipherd::planning {
 namespace {
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-// "operation 'z2'".
-std::string Named(const char* kind, const std::string& name) {
-  return absl::StrCat(kind, " '", absl::CHexEscape(name), "'");
-}
-
-// `status` with where it happened in front.
-absl::Status At(const std::string& place, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(place, ": ", std::string(status.message())));
-}
+using base::At;
+using base::Named;
+using base::Refuse;
 
 bool IsPowerOfTwo(int64_t number) {
   return number > 0 && std::has_single_bit(static_cast<uint64_t>(number));

@@ -7,21 +7,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/ring/primes.h"
 
 namespace cipherd::planning {
 namespace {
 
+using base::Refuse;
+
 constexpr int kMinLogN = 12;
 constexpr int kMaxLogN = 17;
 constexpr int kMaxPrimeBits = 60;
 constexpr int kMaxPrimes = 64;
-
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 absl::Status CheckNeeds(const ContextNeeds& needs) {
   if (needs.depth < 0 || needs.depth >= kMaxPrimes - 1) {

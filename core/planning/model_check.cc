@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/planning/model_rules.h"
 #include "core/planning/tensor_shapes.h"
@@ -15,19 +16,9 @@
 namespace cipherd::planning {
 namespace {
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-std::string Named(const char* kind, const std::string& name) {
-  return absl::StrCat(kind, " '", absl::CHexEscape(name), "'");
-}
-
-absl::Status At(const std::string& place, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(place, ": ", std::string(status.message())));
-}
+using base::At;
+using base::Named;
+using base::Refuse;
 
 class Checker {
  public:

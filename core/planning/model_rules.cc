@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/planning/constant_numbers.h"
 #include "core/planning/polynomial_split.h"
@@ -14,10 +15,7 @@
 namespace cipherd::planning::internal {
 namespace {
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
+using base::Refuse;
 
 // What a rule reads, and what several rules ask.
 class Rule {

@@ -8,15 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/programs/names.h"
 
 namespace cipherd::planning {
 namespace {
 
 using programs::Operation;
 using programs::OperationKind;
-
-// Of an edge of a program.
-constexpr size_t kMaxNameBytes = 64;
 
 OperationKind KindOf(CircuitKind kind) {
   switch (kind) {
@@ -106,11 +104,11 @@ class Placer {
   // asked for before.
   std::string FreshName(const std::string& edge, const std::string& suffix) {
     std::string name = edge + suffix;
-    for (int i = 1; name.size() > kMaxNameBytes || depths_.depth.contains(name) ||
+    for (int i = 1; name.size() > programs::kMaxEdgeNameBytes || depths_.depth.contains(name) ||
                     !fresh_names_.insert(name).second;
          ++i) {
       const std::string end = absl::StrCat(suffix, "_", i);
-      name = edge.substr(0, kMaxNameBytes - end.size()) + end;
+      name = edge.substr(0, programs::kMaxEdgeNameBytes - end.size()) + end;
     }
     return name;
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/programs/input_file.h"
 #include "core/programs/safetensors.h"
@@ -27,10 +28,6 @@ bool IsPlainFileName(std::string_view name) {
 bool IsPlain(const ProgramPlace& place) {
   return IsPlainFileName(place.name) &&
          (place.version_directory.empty() || IsPlainFileName(place.version_directory));
-}
-
-absl::Status AtPath(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
 }
 
 // Names of the directories in `directory` that hold a program.textproto.
@@ -114,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const CheckedProgram>> ProgramCatalog::Load(
   }
   absl::StatusOr<std::shared_ptr<const CheckedProgram>> program =
       CheckProgram(std::move(spec), std::move(constants), options_.security);
-  if (!program.ok()) return AtPath(path, program.status());
+  if (!program.ok()) return base::At(path, program.status());
   return program;
 }
 

@@ -6,15 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 
 namespace cipherd::programs::internal {
 namespace {
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
+using base::Refuse;
 
 absl::StatusOr<const value::Tensor*> Find(const std::string& name, const Constants& constants) {
   const auto found = constants.find(name);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/ciphertext.h"
 #include "core/ckks/encoder.h"
@@ -16,12 +17,9 @@
 namespace cipherd::programs {
 namespace {
 
-using ckks::Ciphertext;
+using base::Refuse;
 
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
+using ckks::Ciphertext;
 
 EdgeState StateOf(const Ciphertext& ciphertext) {
   return {.depth = ciphertext.depth,

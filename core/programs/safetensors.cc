@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "core/programs/input_file.h"
 #include "core/programs/safetensors_header.h"
@@ -17,10 +18,6 @@ constexpr int64_t kPrefixBytes = 8;
 
 // Words of a file are little-endian, as on every machine that this project builds for.
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-
-absl::Status AtPath(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", std::string(status.message())));
-}
 
 }  // namespace
 
@@ -44,7 +41,7 @@ absl::StatusOr<Constants> ReadSafetensors(const std::string& path, int64_t max_b
   const int64_t data_begin = kPrefixBytes + static_cast<int64_t>(header_bytes);
   absl::StatusOr<std::vector<internal::SafetensorsEntry>> entries =
       internal::ParseSafetensorsHeader(header, file.bytes() - data_begin);
-  if (!entries.ok()) return AtPath(path, entries.status());
+  if (!entries.ok()) return base::At(path, entries.status());
 
   Constants constants;
   for (internal::SafetensorsEntry& entry : *entries) {

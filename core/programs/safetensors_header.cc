@@ -9,22 +9,20 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/checked_math.h"
+#include "core/base/refusal.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace cipherd::programs::internal {
 namespace {
 
+using base::Refuse;
+
 using Json = nlohmann::json;
 
 constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxRank = 8;
 constexpr const char* kMetadataKey = "__metadata__";
-
-template <typename... Parts>
-absl::Status Refuse(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // Begins messages about one tensor.
 std::string Named(const std::string& name) {
