@@ -106,14 +106,11 @@ absl::Status LocalProgram::Capture(runtime::Device& device) {
                            programs::Interpreter::Make(program_, *device_context_, *stream_));
   CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<const programs::PlaceholderKey> placeholder,
                            programs::PlaceholderKey::Make(*device_context_, *stream_));
+  CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, interpreter->MakeFunction());
   CIPHERD_ASSIGN_OR_RETURN(std::vector<value::ValueTree> examples,
                            interpreter->ExampleInputs(*placeholder, *stream_));
-  CIPHERD_ASSIGN_OR_RETURN(captured_, execution::CudaGraphProgram::Capture(
-                                          [interpreter](std::span<const value::ValueTree> inputs,
-                                                        runtime::Stream& stream) {
-                                            return (*interpreter)(inputs, stream);
-                                          },
-                                          std::move(examples)));
+  CIPHERD_ASSIGN_OR_RETURN(
+      captured_, execution::CudaGraphProgram::Capture(std::move(function), std::move(examples)));
   return absl::OkStatus();
 }
 

@@ -47,6 +47,10 @@ struct Interpreter::State {
 
   absl::StatusOr<Ciphertext> Input(size_t index, const value::ValueTree& tree) const;
   absl::StatusOr<ckks::KeyTable> Keys(const value::ValueTree& tree) const;
+  // `copies` where constants come in tiles.
+  absl::StatusOr<value::ValueTree> Evaluate(std::span<const value::ValueTree> inputs,
+                                            internal::TileCopies* copies,
+                                            runtime::Stream& stream) const;
   // `constants` of operations that read them.
   absl::StatusOr<Ciphertext> Run(const Operation& operation, const Ciphertext& a,
                                  const Ciphertext* b, const internal::OperationConstants* constants,
@@ -193,27 +197,42 @@ absl::StatusOr<Ciphertext> Interpreter::State::Run(const Operation& operation, c
   return absl::InternalError("unknown kind of operation");
 }
 
-absl::StatusOr<value::ValueTree> Interpreter::operator()(std::span<const value::ValueTree> inputs,
-                                                         runtime::Stream& stream) const {
-  const CheckedProgram& program = *state_->program;
-  const size_t input_count = program.spec.inputs.size();
+absl::StatusOr<execution::ProgramFunction> Interpreter::MakeFunction() const {
+  const auto self = shared_from_this();
+  if (state_->tiles == nullptr) {
+    return [self](std::span<const value::ValueTree> inputs, runtime::Stream& stream) {
+      return self->state_->Evaluate(inputs, /*copies=*/nullptr, stream);
+    };
+  }
+  CIPHERD_ASSIGN_OR_RETURN(internal::TileCopies copies,
+                           internal::TileCopies::Make(state_->device_context.device()));
+  return [self, copies = std::make_shared<internal::TileCopies>(std::move(copies))](
+             std::span<const value::ValueTree> inputs, runtime::Stream& stream) {
+    return self->state_->Evaluate(inputs, copies.get(), stream);
+  };
+}
+
+absl::StatusOr<value::ValueTree> Interpreter::State::Evaluate(
+    std::span<const value::ValueTree> inputs, internal::TileCopies* copies,
+    runtime::Stream& stream) const {
+  const size_t input_count = program->spec.inputs.size();
   if (inputs.size() != input_count + 1) {
     return Refuse("inputs: expected ", input_count, " ciphertexts and a key table, got ",
                   inputs.size(), " values");
   }
-  std::vector<std::optional<Ciphertext>> edges(state_->schedule.edge_count);
+  std::vector<std::optional<Ciphertext>> edges(schedule.edge_count);
   for (size_t i = 0; i < input_count; ++i) {
-    CIPHERD_ASSIGN_OR_RETURN(edges[i], state_->Input(i, inputs[i]));
+    CIPHERD_ASSIGN_OR_RETURN(edges[i], Input(i, inputs[i]));
   }
-  CIPHERD_ASSIGN_OR_RETURN(const ckks::KeyTable keys, state_->Keys(inputs[input_count]));
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::KeyTable keys, Keys(inputs[input_count]));
 
   std::optional<internal::ConstantFeed> feed;
-  if (state_->tiles != nullptr) {
-    CIPHERD_ASSIGN_OR_RETURN(feed, state_->tiles->Feed(stream));
+  if (copies != nullptr) {
+    CIPHERD_ASSIGN_OR_RETURN(feed, internal::ConstantFeed::Begin(*tiles, *copies, stream));
   }
-  for (const internal::ScheduledOperation& step : state_->schedule.operations) {
+  for (const internal::ScheduledOperation& step : schedule.operations) {
     const Operation& operation = *step.operation;
-    absl::StatusOr<Ciphertext> result = state_->RunWithConstants(
+    absl::StatusOr<Ciphertext> result = RunWithConstants(
         operation, *edges[step.a], step.b < 0 ? nullptr : &*edges[step.b], feed, keys, stream);
     if (!result.ok()) {
       return absl::Status(result.status().code(),
@@ -221,7 +240,7 @@ absl::StatusOr<value::ValueTree> Interpreter::operator()(std::span<const value::
                                        "': ", std::string(result.status().message())));
     }
     // What the checker promised to clients.
-    const EdgeState& expected = program.edges.find(operation.name)->second;
+    const EdgeState& expected = program->edges.find(operation.name)->second;
     // Checked: but for rounding it has it.
     if (operation.result_scale != 0) result->scale = operation.result_scale;
     if (StateOf(*result) != expected) {
@@ -234,9 +253,9 @@ absl::StatusOr<value::ValueTree> Interpreter::operator()(std::span<const value::
   }
 
   std::vector<value::ValueTree> outputs;
-  for (const int edge : state_->schedule.outputs) {
-    outputs.push_back(
-        value::ValueTree::Value(edges[edge]->ToValue(program.spec.context, program.context->id())));
+  for (const int edge : schedule.outputs) {
+    outputs.push_back(value::ValueTree::Value(
+        edges[edge]->ToValue(program->spec.context, program->context->id())));
   }
   return value::ValueTree::Tuple(std::move(outputs));
 }

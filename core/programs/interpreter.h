@@ -4,9 +4,9 @@
 //   CIPHERD_ASSIGN_OR_RETURN(auto placeholder, PlaceholderKey::Make(device_context, stream));
 //   CIPHERD_ASSIGN_OR_RETURN(auto interpreter, Interpreter::Make(program, device_context, stream));
 //   CIPHERD_ASSIGN_OR_RETURN(auto examples, interpreter->ExampleInputs(*placeholder, stream));
-//   CIPHERD_ASSIGN_OR_RETURN(auto captured, CudaGraphProgram::Capture(
-//       [interpreter](auto inputs, auto& stream) { return (*interpreter)(inputs, stream); },
-//       std::move(examples)));
+//   CIPHERD_ASSIGN_OR_RETURN(auto function, interpreter->MakeFunction());
+//   CIPHERD_ASSIGN_OR_RETURN(auto captured, CudaGraphProgram::Capture(std::move(function),
+//                                                                     std::move(examples)));
 //
 // Inputs of an evaluation are one Ciphertext value an input of the spec, in its order, then the key
 // table: a uint64 tensor [max(1, key count)] of device addresses of evaluation keys in the order of
@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/ckks/device_context.h"
+#include "core/execution/program_function.h"
 #include "core/programs/placeholder_key.h"
 #include "core/programs/program_checker.h"
 #include "core/runtime/stream.h"
@@ -37,7 +38,7 @@ struct InterpreterOptions {
 
 // A program bound to a device: constants encoded and placed, schedule fixed. Immutable and
 // thread-safe; every instance of the program on that device shares one.
-class Interpreter {
+class Interpreter : public std::enable_shared_from_this<Interpreter> {
  public:
   // Encodes the constants at their depths and scales and uploads them over `stream`; blocks until
   // they are there. `device_context` must outlive this. InvalidArgument where it is of another
@@ -59,11 +60,12 @@ class Interpreter {
   int64_t tile_count() const;
   int64_t tile_bytes() const;
 
-  // Enqueues one evaluation on `stream` and returns a tuple with one Ciphertext an output; does not
-  // synchronise. Intermediate results are freed after their last reader. InvalidArgument, naming
-  // the input, where one is not in the state that the program takes.
-  absl::StatusOr<value::ValueTree> operator()(std::span<const value::ValueTree> inputs,
-                                              runtime::Stream& stream) const;
+  // A callable that enqueues one evaluation and returns a tuple with one Ciphertext an output; it
+  // does not synchronise. Intermediate results are freed after their last reader. It shares this,
+  // has what copies tiles of its own, and serves one thread at a time: make one an instance. Errors
+  // of the device where that cannot be made. The callable's: InvalidArgument, naming the input,
+  // where one is not in the state that the program takes.
+  absl::StatusOr<execution::ProgramFunction> MakeFunction() const;
 
   // Inputs on the device that can be evaluated and captured: ciphertexts of zeros in the states
   // that the program takes, and a key table whose every slot is the placeholder, which must be of

@@ -6,9 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/runtime/device.h"
 
 namespace cipherd::programs::internal {
+
+absl::StatusOr<TileCopies> TileCopies::Make(runtime::Device& device) {
+  TileCopies copies;
+  CIPHERD_ASSIGN_OR_RETURN(copies.stream, device.CreateStream("constants"));
+  CIPHERD_ASSIGN_OR_RETURN(copies.forked, device.CreateEvent());
+  for (int buffer : {0, 1}) {
+    CIPHERD_ASSIGN_OR_RETURN(copies.copied[buffer], device.CreateEvent());
+    CIPHERD_ASSIGN_OR_RETURN(copies.read[buffer], device.CreateEvent());
+  }
+  return copies;
+}
 
 absl::StatusOr<std::unique_ptr<TiledConstants>> TiledConstants::Make(const CheckedProgram& program,
                                                                      const ckks::Encoder& encoder,
@@ -68,41 +78,20 @@ absl::Status TiledConstants::AddTile(const CheckedProgram& program, const ckks::
   return absl::OkStatus();
 }
 
-absl::StatusOr<TiledConstants::CopyStream*> TiledConstants::CopyStreamFor(
-    runtime::Stream& stream) const {
-  absl::MutexLock lock(&mutex_);
-  CopyStream& copies = copy_streams_[&stream];
-  // One that has failed belonged to a stream that is gone, whose place this one has.
-  if (copies.stream != nullptr && copies.stream->status().ok()) return &copies;
-  runtime::Device& device = stream.device();
-  copies.stream.reset();
-  CIPHERD_ASSIGN_OR_RETURN(copies.stream, device.CreateStream("constants"));
-  CIPHERD_ASSIGN_OR_RETURN(copies.forked, device.CreateEvent());
-  for (int buffer : {0, 1}) {
-    CIPHERD_ASSIGN_OR_RETURN(copies.copied[buffer], device.CreateEvent());
-    CIPHERD_ASSIGN_OR_RETURN(copies.read[buffer], device.CreateEvent());
-  }
-  return &copies;
-}
-
-absl::StatusOr<ConstantFeed> TiledConstants::Feed(runtime::Stream& stream) const {
-  CIPHERD_ASSIGN_OR_RETURN(CopyStream* const copies, CopyStreamFor(stream));
-  ConstantFeed feed(*this, stream, *copies);
-  CIPHERD_RETURN_IF_ERROR(feed.Begin());
-  return feed;
-}
-
-absl::Status ConstantFeed::Begin() {
-  for (runtime::StoragePtr& buffer : buffers_) {
+absl::StatusOr<ConstantFeed> ConstantFeed::Begin(const TiledConstants& tiles, TileCopies& copies,
+                                                 runtime::Stream& stream) {
+  ConstantFeed feed(tiles, copies, stream);
+  for (runtime::StoragePtr& buffer : feed.buffers_) {
     CIPHERD_ASSIGN_OR_RETURN(
-        buffer, stream_->device().Allocate(static_cast<size_t>(tiles_->tile_bytes()), *stream_));
-    buffer->RecordUse(*copies_->stream);
+        buffer, stream.device().Allocate(static_cast<size_t>(tiles.tile_bytes()), stream));
+    buffer->RecordUse(*copies.stream);
   }
   // What used the buffers' memory before has passed.
-  CIPHERD_RETURN_IF_ERROR(stream_->Record(*copies_->forked));
-  CIPHERD_RETURN_IF_ERROR(copies_->stream->Wait(*copies_->forked));
-  CIPHERD_RETURN_IF_ERROR(CopyTile(0));
-  return CopyTile(1);
+  CIPHERD_RETURN_IF_ERROR(stream.Record(*copies.forked));
+  CIPHERD_RETURN_IF_ERROR(copies.stream->Wait(*copies.forked));
+  CIPHERD_RETURN_IF_ERROR(feed.CopyTile(0));
+  CIPHERD_RETURN_IF_ERROR(feed.CopyTile(1));
+  return feed;
 }
 
 absl::Status ConstantFeed::CopyTile(int64_t tile) {

@@ -2,9 +2,9 @@
 // tiles in the order of the schedule, and each evaluation copies them through two buffers.
 // Internal to the interpreter.
 //
-//   CIPHERD_ASSIGN_OR_RETURN(TiledConstants tiles, TiledConstants::Make(program, encoder, stream,
-//                                                                       budget_bytes));
-//   CIPHERD_ASSIGN_OR_RETURN(ConstantFeed feed, tiles.Feed(stream));
+//   CIPHERD_ASSIGN_OR_RETURN(auto tiles, TiledConstants::Make(program, encoder, stream, budget));
+//   CIPHERD_ASSIGN_OR_RETURN(TileCopies copies, TileCopies::Make(device));
+//   CIPHERD_ASSIGN_OR_RETURN(ConstantFeed feed, ConstantFeed::Begin(*tiles, copies, stream));
 //   for (operations in their order) {
 //     CIPHERD_ASSIGN_OR_RETURN(const OperationConstants* constants, feed.Enter(operation.name));
 //     ... enqueue what reads them ...
@@ -26,22 +26,31 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/ckks/encoder.h"
 #include "core/programs/encoded_constants.h"
 #include "core/programs/program_checker.h"
+#include "core/runtime/device.h"
 #include "core/runtime/event.h"
 #include "core/runtime/memory.h"
 #include "core/runtime/stream.h"
 
 namespace cipherd::programs::internal {
 
-class ConstantFeed;
+// What copies tiles for one evaluation after another: a stream and its events. It serves one thread
+// at a time, and outlives the captures that it is used in.
+struct TileCopies {
+  static absl::StatusOr<TileCopies> Make(runtime::Device& device);
 
-// Immutable but for its copy streams; thread-safe.
+  std::unique_ptr<runtime::Stream> stream;
+  std::shared_ptr<runtime::Event> forked;
+  // By buffer: when it holds its tile, and when that has been read.
+  std::array<std::shared_ptr<runtime::Event>, 2> copied;
+  std::array<std::shared_ptr<runtime::Event>, 2> read;
+};
+
+// Immutable and thread-safe.
 class TiledConstants {
  public:
   // Encodes every constant into pinned memory of the stream's device. A tile is at most half of
@@ -58,10 +67,6 @@ class TiledConstants {
   // In pinned memory, of all tiles.
   int64_t host_bytes() const { return host_bytes_; }
 
-  // Begins an evaluation on `stream`, which must be one thread's until the feed is destroyed; this
-  // must outlive what is enqueued, or captured.
-  absl::StatusOr<ConstantFeed> Feed(runtime::Stream& stream) const;
-
  private:
   friend class ConstantFeed;
 
@@ -77,36 +82,27 @@ class TiledConstants {
     // In host memory, in the tile.
     OperationConstants constants;
   };
-  // What copies for the evaluations of one stream.
-  struct CopyStream {
-    std::unique_ptr<runtime::Stream> stream;
-    std::shared_ptr<runtime::Event> forked;
-    // By buffer: when it holds its tile, and when that has been read.
-    std::array<std::shared_ptr<runtime::Event>, 2> copied;
-    std::array<std::shared_ptr<runtime::Event>, 2> read;
-  };
 
   TiledConstants() = default;
 
   absl::Status AddTile(const CheckedProgram& program, const ckks::Encoder& encoder,
                        runtime::Device& device, const std::vector<const Operation*>& operations);
-  absl::StatusOr<CopyStream*> CopyStreamFor(runtime::Stream& stream) const;
 
   std::vector<Tile> tiles_;
   std::map<std::string, Place, std::less<>> places_;
   int64_t tile_bytes_ = 0;
   int64_t host_bytes_ = 0;
-
-  // A copy stream must outlive the capture that it joins, and serves one at a time: so each stream
-  // that evaluates has one of its own, for as long as this lives.
-  mutable absl::Mutex mutex_;
-  mutable std::map<const runtime::Stream*, CopyStream> copy_streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One evaluation's way through the tiles. Operations that read constants enter and leave in the
 // order of the schedule.
 class ConstantFeed {
  public:
+  // Enqueues the first copies, after what is on `stream` so far. `tiles` and `copies` must outlive
+  // what is enqueued, or captured.
+  static absl::StatusOr<ConstantFeed> Begin(const TiledConstants& tiles, TileCopies& copies,
+                                            runtime::Stream& stream);
+
   // Makes the stream wait for the operation's tile, and returns its constants there: valid for what
   // is enqueued before Leave.
   absl::StatusOr<const OperationConstants*> Enter(std::string_view operation);
@@ -114,17 +110,14 @@ class ConstantFeed {
   absl::Status Leave(std::string_view operation);
 
  private:
-  friend class TiledConstants;
-  ConstantFeed(const TiledConstants& tiles, runtime::Stream& stream,
-               TiledConstants::CopyStream& copies)
-      : tiles_(&tiles), stream_(&stream), copies_(&copies) {}
+  ConstantFeed(const TiledConstants& tiles, TileCopies& copies, runtime::Stream& stream)
+      : tiles_(&tiles), copies_(&copies), stream_(&stream) {}
 
-  absl::Status Begin();
   absl::Status CopyTile(int64_t tile);
 
   const TiledConstants* tiles_;
+  TileCopies* copies_;
   runtime::Stream* stream_;
-  TiledConstants::CopyStream* copies_;
   std::array<runtime::StoragePtr, 2> buffers_;
   // The tile that the stream waits for already.
   int64_t entered_ = -1;

@@ -26,11 +26,13 @@ struct Branch {
 
 class BatchFunction {
  public:
-  static absl::StatusOr<std::shared_ptr<BatchFunction>> Make(execution::ProgramFunction function,
+  static absl::StatusOr<std::shared_ptr<BatchFunction>> Make(const FunctionFactory& make_function,
                                                              int batch_size,
                                                              runtime::Device& device) {
     auto batch = std::make_shared<BatchFunction>();
-    batch->function_ = std::move(function);
+    for (int item = 0; item < batch_size; ++item) {
+      CIPHERD_ASSIGN_OR_RETURN(batch->functions_.emplace_back(), make_function());
+    }
     CIPHERD_ASSIGN_OR_RETURN(batch->forked_, device.CreateEvent());
     for (int item = 1; item < batch_size; ++item) {
       Branch& branch = batch->branches_.emplace_back();
@@ -83,21 +85,22 @@ class BatchFunction {
         tensor->storage()->RecordUse(on);
       }
     }
-    return function_(arguments, on);
+    return functions_[item](arguments, on);
   }
 
-  execution::ProgramFunction function_;
+  // By item.
+  std::vector<execution::ProgramFunction> functions_;
   std::shared_ptr<runtime::Event> forked_;
   std::vector<Branch> branches_;
 };
 
 }  // namespace
 
-absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(execution::ProgramFunction function,
+absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(const FunctionFactory& make_function,
                                                              int batch_size,
                                                              runtime::Device& device) {
   CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<BatchFunction> batch,
-                           BatchFunction::Make(std::move(function), batch_size, device));
+                           BatchFunction::Make(make_function, batch_size, device));
   return [batch](std::span<const ValueTree> inputs, runtime::Stream& stream) {
     return (*batch)(inputs, stream);
   };

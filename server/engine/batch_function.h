@@ -2,7 +2,7 @@
 // caller's and joined to it again, so that a graph of small kernels fills the device.
 //
 //   CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
-//                            MakeBatchFunction(binding.function, /*batch_size=*/4, device));
+//                            MakeBatchFunction(binding.make_function, /*batch_size=*/4, device));
 //
 // Arguments: the inputs of item 0, those of item 1, …, then a table of key addresses, uint64
 // [batch_size, keys], row i for item i: so tenants share a batch. Returns a tuple of the tuples
@@ -14,11 +14,13 @@
 #include "absl/status/statusor.h"
 #include "core/execution/program_function.h"
 #include "core/runtime/device.h"
+#include "server/engine/program.h"
 
 namespace cipherd::engine {
 
-// `device` outlives the callable. `batch_size` is at least 1.
-absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(execution::ProgramFunction function,
+// `make_function` makes a callable for each item. `device` outlives the callable. `batch_size` is
+// at least 1.
+absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(const FunctionFactory& make_function,
                                                              int batch_size,
                                                              runtime::Device& device);
 

@@ -125,9 +125,14 @@ absl::StatusOr<ProgramBinding> InterpretedProgram::Bind(runtime::Device& device,
                                              context, /*seed=*/2 + i, stream));
   }
   binding.example_keys = key;
-  binding.function = [device_context, interpreter](std::span<const value::ValueTree> inputs,
-                                                   runtime::Stream& on) {
-    return (*interpreter)(inputs, on);
+  binding.make_function = [device_context,
+                           interpreter]() -> absl::StatusOr<execution::ProgramFunction> {
+    CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, interpreter->MakeFunction());
+    // Which the interpreter refers to.
+    return [device_context, function = std::move(function)](
+               std::span<const value::ValueTree> inputs, runtime::Stream& on) {
+      return function(inputs, on);
+    };
   };
   return binding;
 }

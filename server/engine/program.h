@@ -47,11 +47,14 @@ struct EvaluationTrees {
 using TensorFactory =
     std::function<absl::StatusOr<value::Tensor>(value::DType dtype, std::vector<int64_t> shape)>;
 
+using FunctionFactory = std::function<absl::StatusOr<execution::ProgramFunction>()>;
+
 // A program on one device. Every instance on that device shares it.
 struct ProgramBinding {
-  // Takes each input, then a uint64 tensor [max(1, keys.size())] with the device address of each
-  // key in the order of ProgramInfo::keys; returns a tuple of the outputs. Owns what it binds.
-  execution::ProgramFunction function;
+  // Makes callables that take each input, then a uint64 tensor [max(1, keys.size())] with the
+  // device address of each key in the order of ProgramInfo::keys, and return a tuple of the
+  // outputs. One owns what it binds, and serves one thread at a time.
+  FunctionFactory make_function;
   // Lawful arguments on the device with payload that makes a difference: for warm-up, capture and
   // the first verified replay. The key table among them points into `example_keys`.
   std::vector<value::ValueTree> example_inputs;

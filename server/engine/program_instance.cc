@@ -82,8 +82,9 @@ absl::Status VerifyReplay(const Program& program, const ProgramBinding& binding,
     CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
     return host.outputs;
   };
+  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function, binding.make_function());
   CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree on_device,
-                           binding.function(binding.example_inputs, stream));
+                           function(binding.example_inputs, stream));
   CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree eager, download(on_device));
   CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree replayed, graph.Replay(example, stream));
   for (const value::ValueTree& item : replayed.children()) {
@@ -108,7 +109,7 @@ absl::StatusOr<std::unique_ptr<ProgramInstance>> ProgramInstance::Build(
   options.warmup = warmup;
   options.function_name = batch_size == 1 ? info.name : absl::StrCat(info.name, " x", batch_size);
   CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
-                           MakeBatchFunction(binding.function, batch_size, device));
+                           MakeBatchFunction(binding.make_function, batch_size, device));
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<value::ValueTree> example,
                            BatchExample(binding, batch_size, stream));
   CIPHERD_ASSIGN_OR_RETURN(instance->graph_, execution::CudaGraphProgram::Capture(

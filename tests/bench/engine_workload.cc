@@ -158,6 +158,7 @@ absl::Status EngineWorkload::MakeInputs() {
 absl::Status EngineWorkload::MakeExpected() {
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream, device_->CreateStream("eager"));
   CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream, {}));
+  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function, binding.make_function());
   expected_.resize(kInputCount);
   for (int tenant = 0; tenant < kTenantCount; ++tenant) {
     CIPHERD_ASSIGN_OR_RETURN(const DirectKeys keys,
@@ -165,7 +166,7 @@ absl::Status EngineWorkload::MakeExpected() {
     for (int input = 0; input < kInputCount; ++input) {
       CIPHERD_ASSIGN_OR_RETURN(const ValueTree on_device, OnDevice(inputs_[input], *stream));
       CIPHERD_ASSIGN_OR_RETURN(const ValueTree result,
-                               binding.function(ArgumentsOf(on_device, keys), *stream));
+                               function(ArgumentsOf(on_device, keys), *stream));
       CIPHERD_ASSIGN_OR_RETURN(const EvaluationTrees host,
                                program_->MakeTrees(&value::Tensor::AllocateHost));
       CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(result, host.outputs, *stream));
@@ -210,9 +211,10 @@ absl::StatusOr<double> EngineWorkload::BareReplaySeconds(double seconds) {
                            UploadKeys(keys_[0]->keys, program_->info().keys, *stream));
   CIPHERD_ASSIGN_OR_RETURN(const ValueTree on_device, OnDevice(inputs_[0], *stream));
   CIPHERD_RETURN_IF_ERROR(stream->Synchronize());
+  CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, binding.make_function());
   CIPHERD_ASSIGN_OR_RETURN(
       const std::unique_ptr<execution::CudaGraphProgram> captured,
-      execution::CudaGraphProgram::Capture(binding.function, ArgumentsOf(on_device, keys), {}));
+      execution::CudaGraphProgram::Capture(std::move(function), ArgumentsOf(on_device, keys), {}));
   CIPHERD_ASSIGN_OR_RETURN(runtime::Graph* const graph, captured->cuda_graph());
 
   constexpr int kLoops = 5;

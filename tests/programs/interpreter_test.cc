@@ -160,17 +160,13 @@ class InterpreterTest : public ::testing::TestWithParam<std::string> {
                          ckks::DeviceContext::Create(program_->context, *device_, *stream_));
     ASSERT_OK_AND_ASSIGN(placeholder_, PlaceholderKey::Make(*device_context_, *stream_));
     ASSERT_OK_AND_ASSIGN(interpreter_, Interpreter::Make(program_, *device_context_, *stream_));
+    ASSERT_OK_AND_ASSIGN(function_, interpreter_->MakeFunction());
   }
 
   absl::StatusOr<std::unique_ptr<CudaGraphProgram>> Capture() {
     CIPHERD_ASSIGN_OR_RETURN(std::vector<value::ValueTree> examples,
                              interpreter_->ExampleInputs(*placeholder_, *stream_));
-    return CudaGraphProgram::Capture(
-        [interpreter = interpreter_](std::span<const value::ValueTree> inputs,
-                                     runtime::Stream& stream) {
-          return (*interpreter)(inputs, stream);
-        },
-        std::move(examples));
+    return CudaGraphProgram::Capture(function_, std::move(examples));
   }
 
   void ExpectPlain(const std::map<std::string, ComplexSlots>& inputs,
@@ -202,6 +198,7 @@ class InterpreterTest : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<ckks::DeviceContext> device_context_;
   std::shared_ptr<const PlaceholderKey> placeholder_;
   std::shared_ptr<const Interpreter> interpreter_;
+  execution::ProgramFunction function_;
 };
 
 TEST_P(InterpreterTest, EveryOperationDecryptsToThePlainResult) {
@@ -209,7 +206,7 @@ TEST_P(InterpreterTest, EveryOperationDecryptsToThePlainResult) {
   ASSERT_OK_AND_ASSIGN(auto client, TestClient::Make(program_, 1, *stream_));
   const auto inputs = RandomInputs(program_->spec, 1);
   ASSERT_OK_AND_ASSIGN(const auto encrypted, client->Encrypt(inputs));
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, (*interpreter_)(encrypted, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, function_(encrypted, *stream_));
   ASSERT_OK_AND_ASSIGN(const auto decrypted, client->Decrypt(outputs));
   ExpectPlain(inputs, decrypted);
 }
@@ -221,7 +218,7 @@ TEST_P(InterpreterTest, AReplayEqualsTheEagerEvaluationBitForBit) {
   for (uint64_t seed : {1, 2}) {
     const auto inputs = RandomInputs(program_->spec, seed);
     ASSERT_OK_AND_ASSIGN(const auto encrypted, client->Encrypt(inputs));
-    ASSERT_OK_AND_ASSIGN(const value::ValueTree eager, (*interpreter_)(encrypted, *stream_));
+    ASSERT_OK_AND_ASSIGN(const value::ValueTree eager, function_(encrypted, *stream_));
     ASSERT_OK_AND_ASSIGN(const auto eager_words, Words(eager));
     ASSERT_OK_AND_ASSIGN(const value::ValueTree replayed, captured->Replay(encrypted, *stream_));
     ASSERT_OK_AND_ASSIGN(const auto replayed_words, Words(replayed));
@@ -297,7 +294,7 @@ TEST_P(InterpreterTest, EdgesAreFreedAfterTheirLastReader) {
   ASSERT_NO_FATAL_FAILURE(Bind(builder));
   ASSERT_OK_AND_ASSIGN(const auto inputs, interpreter_->ExampleInputs(*placeholder_, *stream_));
   const size_t before = device_->device_memory_stats().peak_allocated_bytes;
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, (*interpreter_)(inputs, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, function_(inputs, *stream_));
   ASSERT_OK(stream_->Synchronize());
   const size_t growth = device_->device_memory_stats().peak_allocated_bytes - before;
   EXPECT_LE(growth, static_cast<size_t>(3 * program_->input_bytes()));
@@ -316,7 +313,7 @@ TEST_P(InterpreterTest, InputsInAnotherStateAreRefusedByName) {
   ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
   ASSERT_OK_AND_ASSIGN(const auto good, interpreter_->ExampleInputs(*placeholder_, *stream_));
   const auto refusal = [&](const std::vector<value::ValueTree>& inputs) {
-    return (*interpreter_)(inputs, *stream_).status();
+    return function_(inputs, *stream_).status();
   };
   ASSERT_OK(refusal(good));
 

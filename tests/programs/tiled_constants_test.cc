@@ -113,11 +113,8 @@ class TiledConstantsTest : public ::testing::TestWithParam<std::string> {
   static absl::StatusOr<std::unique_ptr<CudaGraphProgram>> Capture(
       const std::shared_ptr<const Interpreter>& interpreter,
       std::vector<value::ValueTree> examples) {
-    return CudaGraphProgram::Capture(
-        [interpreter](std::span<const value::ValueTree> inputs, runtime::Stream& stream) {
-          return (*interpreter)(inputs, stream);
-        },
-        std::move(examples));
+    CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, interpreter->MakeFunction());
+    return CudaGraphProgram::Capture(std::move(function), std::move(examples));
   }
 
   std::unique_ptr<runtime::Device> device_;
@@ -143,13 +140,15 @@ TEST_P(TiledConstantsTest, BudgetsDecideWhetherConstantsAreResident) {
 // † (a) the stream waits for its tile, (b) a copy waits for the readers of what it overwrites.
 TEST_P(TiledConstantsTest, ResultsAreThoseOfResidentConstantsBitForBit) {
   ASSERT_OK_AND_ASSIGN(const auto resident, Make(INT64_MAX));
+  ASSERT_OK_AND_ASSIGN(const auto resident_function, resident->MakeFunction());
   for (const int64_t budget : {kBudget, 2 * kBudget, 3 * kBudget}) {
     ASSERT_OK_AND_ASSIGN(const auto tiled, Make(budget));
+    ASSERT_OK_AND_ASSIGN(const auto tiled_function, tiled->MakeFunction());
     for (uint64_t seed : {1, 2, 3}) {
       ASSERT_OK_AND_ASSIGN(const auto inputs, Inputs(seed));
-      ASSERT_OK_AND_ASSIGN(const value::ValueTree expected, (*resident)(inputs, *stream_));
+      ASSERT_OK_AND_ASSIGN(const value::ValueTree expected, resident_function(inputs, *stream_));
       ASSERT_OK_AND_ASSIGN(const auto expected_words, Words(expected));
-      ASSERT_OK_AND_ASSIGN(const value::ValueTree actual, (*tiled)(inputs, *stream_));
+      ASSERT_OK_AND_ASSIGN(const value::ValueTree actual, tiled_function(inputs, *stream_));
       ASSERT_OK_AND_ASSIGN(const auto actual_words, Words(actual));
       EXPECT_EQ(actual_words, expected_words) << "budget " << budget;
     }
@@ -158,12 +157,13 @@ TEST_P(TiledConstantsTest, ResultsAreThoseOfResidentConstantsBitForBit) {
 
 TEST_P(TiledConstantsTest, AGraphCopiesTheTilesAtEachReplay) {
   ASSERT_OK_AND_ASSIGN(const auto resident, Make(INT64_MAX));
+  ASSERT_OK_AND_ASSIGN(const auto resident_function, resident->MakeFunction());
   ASSERT_OK_AND_ASSIGN(const auto tiled, Make(kBudget));
   ASSERT_OK_AND_ASSIGN(std::vector<value::ValueTree> inputs, Inputs(1));
   ASSERT_OK_AND_ASSIGN(const auto captured, Capture(tiled, inputs));
   for (uint64_t seed : {4, 5, 6}) {
     ASSERT_OK_AND_ASSIGN(inputs, Inputs(seed));
-    ASSERT_OK_AND_ASSIGN(const value::ValueTree expected, (*resident)(inputs, *stream_));
+    ASSERT_OK_AND_ASSIGN(const value::ValueTree expected, resident_function(inputs, *stream_));
     ASSERT_OK_AND_ASSIGN(const auto expected_words, Words(expected));
     ASSERT_OK_AND_ASSIGN(const value::ValueTree replayed, captured->Replay(inputs, *stream_));
     ASSERT_OK_AND_ASSIGN(const auto replayed_words, Words(replayed));
@@ -173,12 +173,13 @@ TEST_P(TiledConstantsTest, AGraphCopiesTheTilesAtEachReplay) {
 
 TEST_P(TiledConstantsTest, EvaluationsInARowDoNotOverwriteEachOthersTiles) {
   ASSERT_OK_AND_ASSIGN(const auto tiled, Make(kBudget));
+  ASSERT_OK_AND_ASSIGN(const auto tiled_function, tiled->MakeFunction());
   ASSERT_OK_AND_ASSIGN(const auto a, Inputs(7));
   ASSERT_OK_AND_ASSIGN(const auto b, Inputs(8));
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree alone, (*tiled)(a, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree alone, tiled_function(a, *stream_));
   ASSERT_OK_AND_ASSIGN(const auto expected, Words(alone));
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree first, (*tiled)(a, *stream_));
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree second, (*tiled)(b, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree first, tiled_function(a, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree second, tiled_function(b, *stream_));
   ASSERT_OK_AND_ASSIGN(const auto words, Words(first));
   EXPECT_EQ(words, expected);
 }
@@ -187,6 +188,7 @@ TEST_P(TiledConstantsTest, EvaluationsInARowDoNotOverwriteEachOthersTiles) {
 // there still reads.
 TEST_P(TiledConstantsTest, CopiesWaitForTheLastReadersOfTheBuffersMemory) {
   ASSERT_OK_AND_ASSIGN(const auto tiled, Make(kBudget));
+  ASSERT_OK_AND_ASSIGN(const auto tiled_function, tiled->MakeFunction());
   ASSERT_OK_AND_ASSIGN(const auto inputs, Inputs(11));
   const size_t bytes = static_cast<size_t>(tiled->tile_bytes());
   ASSERT_OK_AND_ASSIGN(const runtime::StoragePtr seen, device_->AllocatePinned(2 * bytes));
@@ -200,7 +202,7 @@ TEST_P(TiledConstantsTest, CopiesWaitForTheLastReadersOfTheBuffersMemory) {
     ASSERT_OK(stream_->CopyAsync(target, a->data(), bytes));
     ASSERT_OK(stream_->CopyAsync(target + bytes, b->data(), bytes));
   }
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, (*tiled)(inputs, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, tiled_function(inputs, *stream_));
   ASSERT_OK(stream_->Synchronize());
   const auto* words = static_cast<const uint8_t*>(seen->data());
   EXPECT_TRUE(std::all_of(words, words + 2 * bytes, [](uint8_t byte) { return byte == 0x5a; }));
@@ -226,9 +228,10 @@ TEST_P(TiledConstantsTest, AnEvaluationHoldsTwoTilesOfDeviceMemory) {
 
 TEST_P(TiledConstantsTest, ThreadsCaptureAndReplayOneInterpreterAtOnce) {
   ASSERT_OK_AND_ASSIGN(const auto resident, Make(INT64_MAX));
+  ASSERT_OK_AND_ASSIGN(const auto resident_function, resident->MakeFunction());
   ASSERT_OK_AND_ASSIGN(const auto tiled, Make(kBudget));
   ASSERT_OK_AND_ASSIGN(const auto inputs, Inputs(10));
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, (*resident)(inputs, *stream_));
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree outputs, resident_function(inputs, *stream_));
   ASSERT_OK_AND_ASSIGN(const auto expected, Words(outputs));
   constexpr int kThreads = 4;
   std::vector<absl::StatusOr<std::unique_ptr<CudaGraphProgram>>> captured(kThreads);

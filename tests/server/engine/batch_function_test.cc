@@ -32,7 +32,8 @@ class BatchFunctionTest : public ::testing::TestWithParam<std::string> {
     ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice(GetParam()));
     ASSERT_OK_AND_ASSIGN(stream_, device_->CreateStream("caller"));
     ASSERT_OK_AND_ASSIGN(binding_, program_.Bind(*device_, *stream_, {}));
-    ASSERT_OK_AND_ASSIGN(function_, MakeBatchFunction(binding_.function, kBatchSize, *device_));
+    ASSERT_OK_AND_ASSIGN(function_,
+                         MakeBatchFunction(binding_.make_function, kBatchSize, *device_));
   }
 
   // A tensor of `words` on the device, copied in the order of `stream`: not complete on return.

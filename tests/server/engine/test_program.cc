@@ -64,10 +64,11 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtim
   CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
   binding.example_inputs = {value::ValueTree::Leaf(input), value::ValueTree::Leaf(table)};
   binding.example_keys = std::make_shared<value::Tensor>(std::move(key));
-  binding.function = [gate = gate_, is_unsteady = is_unsteady_, version = info_.version,
-                      runs = std::make_shared<std::atomic<uint64_t>>()](
-                         std::span<const value::ValueTree> inputs,
-                         runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
+  const execution::ProgramFunction function =
+      [gate = gate_, is_unsteady = is_unsteady_, version = info_.version,
+       runs = std::make_shared<std::atomic<uint64_t>>()](
+          std::span<const value::ValueTree> inputs,
+          runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
     CIPHERD_ASSIGN_OR_RETURN(value::Tensor sum,
                              value::Tensor::AllocateOn(on, value::DType::kUint64, {kWordCount}));
     const uint64_t* words = inputs[0].tensor().data_as<uint64_t>();
@@ -85,6 +86,7 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtim
     }));
     return value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(sum))});
   };
+  binding.make_function = [function] { return function; };
   return binding;
 }
 
