@@ -9,7 +9,7 @@ namespace cipherd::server {
 
 EvaluateStreamReactor::EvaluateStreamReactor(const ServiceEnvironment& environment,
                                              grpc::CallbackServerContext& context)
-    : StreamReactor("EvaluateStream", environment, context), evaluation_(environment, rpc_) {
+    : EvaluationReactor("EvaluateStream", environment, context) {
   Start();
 }
 
@@ -43,38 +43,20 @@ absl::Status EvaluateStreamReactor::Receive(grpc::ByteBuffer& bytes) {
   return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "part", "expected a header or a chunk");
 }
 
-void EvaluateStreamReactor::OnHalfClose() {
-  {
-    absl::MutexLock lock(&mu_);
-    if (is_finished_) return;
-    if (context_.IsCancelled()) {
-      FinishWith(absl::CancelledError("the client left before its inputs were complete"));
-      return;
-    }
-    if (!evaluation_.has_begun()) {
-      FinishWith(
-          codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "the stream ended without one"));
-      return;
-    }
-    state_ = State::kRunning;
-  }
-  // Continues on whatever thread has the result, maybe before it returns.
-  evaluation_.Submit([this](const absl::Status& status) { OnResult(status); });
+absl::Status EvaluateStreamReactor::NothingCame() const {
+  return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "the stream ended without one");
 }
 
-void EvaluateStreamReactor::OnResult(absl::Status status) {
-  absl::MutexLock lock(&mu_);
+void EvaluateStreamReactor::Reply() {
   v1::EvaluateStreamResponse response;
+  v1::EvaluateStreamResponse::ResultHeader* header = response.mutable_header();
+  const absl::Status status =
+      evaluation_.EncodeResult(header->mutable_outputs(), header->mutable_stage_times());
   if (status.ok()) {
-    v1::EvaluateStreamResponse::ResultHeader* header = response.mutable_header();
-    status = evaluation_.EncodeResult(header->mutable_outputs(), header->mutable_stage_times());
-  }
-  if (!status.ok()) {
+    Write(response);
+  } else {
     FinishWith(status);
-    return;
   }
-  state_ = State::kReplying;
-  Write(response);
 }
 
 void EvaluateStreamReactor::OnWriteDone(bool ok) {
@@ -110,7 +92,7 @@ void EvaluateStreamReactor::Write(const v1::EvaluateStreamResponse& message) {
 }
 
 void EvaluateStreamReactor::OnStall() {
-  switch (state_) {
+  switch (state()) {
     case State::kReceiving:
       FinishWith(Stalled(environment_.stalls, "the next message of the inputs"));
       break;
@@ -123,7 +105,5 @@ void EvaluateStreamReactor::OnStall() {
       break;
   }
 }
-
-void EvaluateStreamReactor::Release(const absl::Status& status) { evaluation_.End(status); }
 
 }  // namespace cipherd::server

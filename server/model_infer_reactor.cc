@@ -15,9 +15,8 @@ namespace cipherd::server {
 ModelInferReactor::ModelInferReactor(const ServiceEnvironment& environment,
                                      const InferenceOptions& options, engine::ByteBudget& messages,
                                      grpc::CallbackServerContext& context)
-    : StreamReactor("ModelInfer", environment, context),
-      max_payload_bytes_(options.max_payload_bytes),
-      evaluation_(environment, rpc_) {
+    : EvaluationReactor("ModelInfer", environment, context),
+      max_payload_bytes_(options.max_payload_bytes) {
   absl::StatusOr<engine::ByteBudget::Charge> charge =
       messages.Reserve(static_cast<int64_t>(max_payload_bytes_ + transport::kMessageOverheadBytes));
   if (charge.ok()) charge_ = *std::move(charge);
@@ -61,32 +60,17 @@ absl::Status ModelInferReactor::Receive(grpc::ByteBuffer& bytes) {
   return absl::OkStatus();
 }
 
-void ModelInferReactor::OnHalfClose() {
-  {
-    absl::MutexLock lock(&mu_);
-    if (is_finished_) return;
-    if (context_.IsCancelled()) {
-      FinishWith(absl::CancelledError("the client left before its inputs were complete"));
-      return;
-    }
-    if (!evaluation_.has_begun()) {
-      FinishWith(codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got none"));
-      return;
-    }
-    state_ = State::kRunning;
-  }
-  // Continues on whatever thread has the result, maybe before it returns.
-  evaluation_.Submit([this](const absl::Status& status) { OnResult(status); });
+absl::Status ModelInferReactor::NothingCame() const {
+  return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got none");
 }
 
-void ModelInferReactor::OnResult(absl::Status status) {
-  absl::MutexLock lock(&mu_);
-  if (status.ok()) status = EncodeResult();
-  if (!status.ok()) {
+void ModelInferReactor::Reply() {
+  const absl::Status status = EncodeResult();
+  if (status.ok()) {
+    FinishWithLast(response_);
+  } else {
     FinishWith(status);
-    return;
   }
-  FinishWithLast(response_);
 }
 
 absl::Status ModelInferReactor::EncodeResult() {
@@ -104,11 +88,9 @@ absl::Status ModelInferReactor::EncodeResult() {
 }
 
 void ModelInferReactor::OnStall() {
-  if (state_ == State::kReceiving) {
+  if (state() == State::kReceiving) {
     FinishWith(Stalled(environment_.stalls, "the request's message"));
   }
 }
-
-void ModelInferReactor::Release(const absl::Status& status) { evaluation_.End(status); }
 
 }  // namespace cipherd::server
