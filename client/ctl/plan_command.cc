@@ -82,6 +82,9 @@ absl::Status PlanAndWrite(Flags& flags) {
                            runtime::OpenDevice(flags.device, {}));
   CIPHERD_ASSIGN_OR_RETURN(const PlannedModel planned,
                            PlanModel(model, std::move(samples), *device, flags.options));
+  for (const planning::RangeExcess& excess : planned.range_excesses) {
+    std::cerr << "cipherctl: note: " << excess.ToString() << "\n";
+  }
   std::cout << FormatSummary(*planned.program, planned.predicted) << FormatMeasured(planned);
   if (flags.show_schedule) {
     std::cout << "\n" << FormatSchedule(*planned.program, planned.predicted);

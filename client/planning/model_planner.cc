@@ -69,8 +69,7 @@ programs::MeasuredErrors ErrorsOf(const Vectors& actual,
   for (size_t k = 0; k < actual.size(); ++k) {
     for (size_t j = 0; j < actual[k].size(); ++j) {
       const double error = std::abs(actual[k][j] - expected[k][j]);
-      // Written so that a NaN is kept.
-      if (!(error <= errors.largest)) errors.largest = error;
+      errors.largest = std::max(errors.largest, error);
       squares += error * error;
       ++errors.element_count;
     }
@@ -98,22 +97,44 @@ class ModelPlanner {
     if (samples_.empty()) samples_ = MakeSamples(model_);
     CIPHERD_RETURN_IF_ERROR(Lower());
     planning::PlanOptions plan_options = options_.plan;
-    for (int i = 1;; ++i) {
-      CIPHERD_ASSIGN_OR_RETURN(PlannedModel planned, PlanAndMeasure(plan_options));
-      if (options_.plan.log2_scale || planned.measured_error <= options_.plan.max_error ||
-          i == kMostPlans) {
-        return planned;
-      }
-      const double scale = planned.program->spec.context.default_scale;
-      const double excess = planned.measured_error / options_.plan.max_error;
+    CIPHERD_ASSIGN_OR_RETURN(PlannedModel best, PlanAndMeasure(plan_options));
+    for (int i = 1; i < kMostPlans && !IsGoodEnough(best); ++i) {
+      const double scale = best.program->spec.context.default_scale;
+      const double excess = best.measured_error / options_.plan.max_error;
       plan_options.log2_scale =
           static_cast<int>(std::lround(std::log2(scale)) + std::ceil(std::log2(excess)) + 1);
+      absl::StatusOr<PlannedModel> next = PlanAndMeasure(plan_options);
+      // No context has room for it, or the scale is not what errors come from.
+      if (!next.ok() || next->measured_error > best.measured_error / 2) break;
+      best = *std::move(next);
     }
+    return best;
   }
 
  private:
+  bool IsGoodEnough(const PlannedModel& planned) const {
+    return options_.plan.log2_scale || planned.measured_error <= options_.plan.max_error;
+  }
+
+  absl::Status CheckExpected() const {
+    for (const planning::ModelOutput& output : model_.outputs) {
+      const std::vector<std::vector<double>>& items = ExpectedOf(output.name);
+      for (size_t k = 0; k < items.size(); ++k) {
+        if (std::ranges::all_of(items[k], [](double number) { return std::isfinite(number); })) {
+          continue;
+        }
+        return absl::InvalidArgumentError(
+            absl::StrCat("model '", model_.name, "', output '", output.name,
+                         "': expected finite numbers, got another one for sample ", k));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Lower() {
     CIPHERD_ASSIGN_OR_RETURN(expected_, planning::EvaluateModel(model_, samples_));
+    CIPHERD_RETURN_IF_ERROR(CheckExpected());
+    CIPHERD_ASSIGN_OR_RETURN(range_excesses_, planning::FindRangeExcesses(model_, samples_));
     planning::LoweringOptions lowering;
     CIPHERD_ASSIGN_OR_RETURN(lowering.magnitudes, planning::MeasureMagnitudes(
                                                       model_, samples_, options_.magnitude_margin));
@@ -129,6 +150,7 @@ class ModelPlanner {
     CIPHERD_ASSIGN_OR_RETURN(const planning::Plan plan,
                              planning::MakePlan(circuit_, magnitudes_, options));
     PlannedModel planned;
+    planned.range_excesses = range_excesses_;
     planned.item_count = plan.item_count;
     planned.estimated_error = plan.estimated_error;
     CIPHERD_ASSIGN_OR_RETURN(planned.predicted, planning::MeasureOperations(plan.program, device_));
@@ -164,6 +186,7 @@ class ModelPlanner {
   const ModelPlanOptions& options_;
   // Every edge of the model, in float64.
   TensorBatch expected_;
+  std::vector<planning::RangeExcess> range_excesses_;
   planning::Circuit circuit_;
   planning::EdgeMagnitudes magnitudes_;
 };

@@ -6,14 +6,17 @@
 // The model is lowered to a circuit, the circuit planned (core/planning), each operation measured
 // on `device`, and the program evaluated there on encrypted samples (local_program.h). What
 // decrypts is compared with the model in float64, and the errors stand in the program's outputs.
-// Where they are larger than what was asked for, it is planned again with a larger scale.
+// Where they are larger than what was asked for, it is planned again with a larger scale, as long
+// as that halves them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/planning/model.h"
+#include "core/planning/model_ranges.h"
 #include "core/planning/model_twin.h"
 #include "core/planning/operation_costs.h"
 #include "core/planning/plan.h"
@@ -38,14 +41,17 @@ struct PlannedModel {
   double estimated_error = 0;
   double measured_error = 0;
   int64_t sample_count = 0;
+  // Polynomials whose arguments leave, over the samples, the range that they are fitted over: there
+  // the model itself is off.
+  std::vector<planning::RangeExcess> range_excesses;
   // Of one evaluation: predicted, and the median of those of the samples.
   planning::OperationCosts predicted;
   double measured_seconds = 0;
 };
 
 // `samples` by input, an equal number of each; none: 64 are made within the inputs' bounds, from a
-// fixed seed. InvalidArgument for a model that cannot be computed or samples that do not fit it;
-// ResourceExhausted where no context is large enough.
+// fixed seed. InvalidArgument for a model that cannot be computed, samples that do not fit it, or
+// an output that is not finite over them; ResourceExhausted where no context is large enough.
 absl::StatusOr<PlannedModel> PlanModel(const planning::Model& model, planning::TensorBatch samples,
                                        runtime::Device& device, const ModelPlanOptions& options);
 

@@ -82,6 +82,25 @@ TEST_F(ModelPlannerTest, OnlyTheFirstSamplesAreEncrypted) {
   EXPECT_EQ(planned.program->spec.outputs[0].errors.element_count, 3);
 }
 
+TEST_F(ModelPlannerTest, ArgumentsOutsideTheRangeOfAPolynomialAreTold) {
+  ASSERT_OK_AND_ASSIGN(const PlannedModel inside, PlanModel(SmallModel(), {}, *device_, {}));
+  EXPECT_TRUE(inside.range_excesses.empty());
+  // The polynomial is fitted over [-4, 4].
+  const planning::TensorBatch samples = {{"x", {{2, -2, 1}, {2, -2, 2.8}}}};
+  ASSERT_OK_AND_ASSIGN(const PlannedModel outside, PlanModel(SmallModel(), samples, *device_, {}));
+  ASSERT_EQ(outside.range_excesses.size(), 1u);
+  EXPECT_EQ(outside.range_excesses[0].operation, "p");
+  EXPECT_EQ(outside.range_excesses[0].outside_count, 1);
+}
+
+TEST_F(ModelPlannerTest, AnOutputThatIsNotFiniteIsRefused) {
+  const planning::TensorBatch samples = {{"x", {{1, 1, 1}, {1e200, 0, 0}}}};
+  EXPECT_THAT(PlanModel(SmallModel(), samples, *device_, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("model 'small', output 'score': expected finite numbers, got "
+                                 "another one for sample 1")));
+}
+
 TEST_F(ModelPlannerTest, SamplesAndOptionsThatDoNotFitAreRefused) {
   EXPECT_THAT(PlanModel(SmallModel(), {{"x", {{1, 2}}}}, *device_, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x")));
