@@ -63,6 +63,13 @@ absl::Status DeviceSubmission::LoadKeys(WorkerStreams& streams, KeyResidency& re
 }
 
 absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, std::function<void()> on_done) {
+  // By its return it has let go of the borrowed outputs: as soon as `on_done` is enqueued the
+  // program may be unloaded, and what it has is to be gone by then.
+  CIPHERD_RETURN_IF_ERROR(EnqueueStages(streams));
+  return on_done ? streams.output->LaunchHost(std::move(on_done)) : absl::OkStatus();
+}
+
+absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams) {
   ProgramInstance& instance = *instance_;
   CIPHERD_ASSIGN_OR_RETURN(inputs_copied_, CopyInputs(*streams.transfer));
 
@@ -79,8 +86,7 @@ absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, std::function<voi
   CIPHERD_RETURN_IF_ERROR(streams.output->Wait(*replayed_));
   CIPHERD_RETURN_IF_ERROR(streams.output->Record(instance.output_started()));
   CIPHERD_RETURN_IF_ERROR(CopyOutputs(borrowed, *streams.output));
-  CIPHERD_RETURN_IF_ERROR(streams.output->Record(*instance.output_copied()));
-  return on_done ? streams.output->LaunchHost(std::move(on_done)) : absl::OkStatus();
+  return streams.output->Record(*instance.output_copied());
 }
 
 absl::StatusOr<execution::CopyHandle> DeviceSubmission::CopyInputs(runtime::Stream& transfer) {

@@ -87,6 +87,8 @@ class DeviceSubmission {
   std::vector<RequestPtr> Release();
 
  private:
+  // All of Enqueue but `on_done`.
+  absl::Status EnqueueStages(WorkerStreams& streams);
   absl::StatusOr<execution::CopyHandle> CopyInputs(runtime::Stream& transfer);
   absl::Status CopyOutputs(const value::ValueTree& borrowed, runtime::Stream& output);
   // The item that is computed at `place` of the batch.
