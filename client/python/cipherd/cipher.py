@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import NoReturn
 
 from cipherd import _cipherd
 from cipherd._arrays import Array, ArrayLike, to_rows
+from cipherd._closing import Closing
 from cipherd.program import Program
 
 __all__ = ["Cipher"]
 
 
-class Cipher:
+class Cipher(Closing):
     """Encrypts what a program takes and decrypts what it returns, as bytes, offline.
 
     The bytes are those of cipherctl's files: what one wrote the other reads. The daemon's part, and
@@ -27,6 +26,8 @@ class Cipher:
 
     Thread-safe. ``close()``, or leaving a ``with`` block, wipes the secret key.
     """
+
+    _why_not_pickled = "holds a secret key and cannot be pickled"
 
     def __init__(self, program: Program, secret_key: str | os.PathLike[str]) -> None:
         """Reads the secret key from its file, which must be private (mode 0600)."""
@@ -85,19 +86,5 @@ class Cipher:
         """Wipes the secret key. Calls under way end first; later ones raise."""
         self._cipher.close()
 
-    def __enter__(self) -> Cipher:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<cipherd.Cipher for {self._program.name}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a cipherd.Cipher holds a secret key and cannot be pickled")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from types import TracebackType
-from typing import NoReturn
 
 from cipherd import _cipherd
+from cipherd._closing import Closing
 from cipherd.program import Program, ProgramSummary
 from cipherd.result import RequestReport
 from cipherd.session import Session
@@ -81,7 +80,7 @@ def connect(
     )
 
 
-class Client:
+class Client(Closing):
     """A connection to a daemon, from :func:`connect`.
 
     Holds no secrets. Thread-safe. ``close()``, or leaving a ``with`` block, ends it and the calls
@@ -91,6 +90,8 @@ class Client:
     use it, nor connect itself, and is told so (:class:`FailedPreconditionError`). Start processes
     by ``multiprocessing.get_context("spawn")``, or connect in the children only.
     """
+
+    _why_not_pickled = "is a connection and cannot be pickled"
 
     def __init__(self, client: _cipherd.Client, allow_insecure_contexts: bool) -> None:
         self._client = client
@@ -188,17 +189,3 @@ class Client:
     def close(self) -> None:
         """Ends the connection, and calls under way with :class:`CancelledError`. Idempotent."""
         self._client.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a cipherd.Client is a connection and cannot be pickled")

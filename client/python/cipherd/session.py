@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Literal, NoReturn, TypeAlias, cast, overload
+from typing import Literal, TypeAlias, cast, overload
 
 from cipherd import _cipherd
 from cipherd._arrays import Array, ArrayLike, Rows, one_output, to_rows
+from cipherd._closing import Closing
 from cipherd.program import Program
 from cipherd.result import RequestReport, Result
 
@@ -20,7 +20,7 @@ Outputs: TypeAlias = Array | dict[str, Array] | Result
 Outcome: TypeAlias = tuple[dict[str, Array], list[tuple[str, dict[str, float], int, int]]]
 
 
-class Session:
+class Session(Closing):
     """Evaluates a program under a secret key that stays here.
 
     From ``client.session(name)``. The secret key is made here, or read from a file; no call sends
@@ -36,6 +36,8 @@ class Session:
     waits; Ctrl-C ends a call within a moment. A session cannot be pickled, nor used by a process
     that was forked after it was made.
     """
+
+    _why_not_pickled = "holds a secret key and cannot be pickled"
 
     def __init__(self, session: _cipherd.Session, program: Program) -> None:
         self._session = session
@@ -255,23 +257,9 @@ class Session:
         """
         self._session.close()
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         keys = "keys uploaded" if self.key_set_id else "no keys uploaded"
         return f"<cipherd.Session of {self._program.name}, {keys}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a cipherd.Session holds a secret key and cannot be pickled")
 
     def _present(self, rows: Rows, outcome: Outcome, details: bool) -> Outputs:
         outputs = rows.shape_outputs(outcome[0])

@@ -15,7 +15,7 @@ from cipherd.models.activations import Activation, ActivationRange
 from cipherd.models.evaluation import Evaluation
 from cipherd.models.imported import ImportedModel, UnsupportedModelError
 from cipherd.models.model import Edge, Model, Samples
-from cipherd.models.onnx_nodes import RULES, Constant, Graph, Node, Value, refuse
+from cipherd.models.onnx_rules import Constant, Graph, Node, Value, rule_of
 from cipherd.models.polynomial import Array
 
 __all__ = ["from_onnx"]
@@ -136,10 +136,7 @@ class _Importer(Graph):
             if node.kind != "Shape" and not any(isinstance(one, Edge) for one in values):
                 made: Sequence[Value] = self._fold(node, values)
             else:
-                rule = RULES.get(node.kind)
-                if rule is None:
-                    raise refuse(node)
-                made = [rule(self, node, values)]
+                made = [rule_of(node)(self, node, values)]
             self._values.update(zip(node.outputs, made))
         names = self._add_outputs()
         return self._imported(names)
