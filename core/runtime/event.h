@@ -10,7 +10,8 @@
 //
 // A record made inside a capture stands for that capture only: streams that wait on it join the
 // capture, and once that has ended, waits and queries are FailedPrecondition until the event is
-// recorded again.
+// recorded again. What is recorded for the launches of a graph (Stream::RecordInLaunches) is an
+// ordinary record of each launch.
 #pragma once
 
 #include "absl/status/status.h"

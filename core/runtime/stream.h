@@ -67,6 +67,12 @@ class Stream {
   // Makes `event` (of this device) stand for everything enqueued here so far.
   virtual absl::Status Record(Event& event) = 0;
 
+  // The same, and inside a capture: each launch of the graph records `event` anew as it gets here,
+  // so that work outside can wait for a part of the graph. Launching is when that record is made: a
+  // wait that is enqueued after a launch binds to it. Until the first launch the event is as it was
+  // before. The graph keeps the event.
+  virtual absl::Status RecordInLaunches(std::shared_ptr<Event> event) = 0;
+
   // Later work of this stream runs after the latest record of `event`. InvalidArgument for an event
   // of another device.
   virtual absl::Status Wait(const Event& event) = 0;

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/conformance/device_test.h"
@@ -211,6 +212,133 @@ TEST_P(GraphTest, R28_IndependentGraphsRunOnStreamsOfTheirOwn) {
   hold.Release();
   ASSERT_OK(held->Synchronize());
   EXPECT_TRUE(HoldsOnly(first, 6));
+}
+
+// A graph that fills `block` with 1, records `event`, and fills it with 2 once `gate` is open.
+class LaunchRecordTest : public GraphTest {
+ protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    launching_ = NewStream("launching");
+    waiting_ = NewStream("waiting");
+    event_ = NewEvent();
+    block_ = NewBlock(*launching_);
+    seen_ = NewPinned(0);
+    auto stream = NewStream("capture");
+    ASSERT_OK(stream->BeginCapture(false));
+    ASSERT_OK(Fill(*stream, block_, 1));
+    ASSERT_OK(stream->RecordInLaunches(event_));
+    ASSERT_OK(stream->LaunchHost([this] {
+      while (!is_open_) std::this_thread::yield();
+    }));
+    ASSERT_OK(Fill(*stream, block_, 2));
+    ASSERT_OK_AND_ASSIGN(graph_, stream->EndCapture());
+  }
+  // Here graphs run beside the thread that launches them.
+  bool runs_on_its_own() const { return GetParam().find("puppet") == std::string::npos; }
+
+  std::atomic<bool> is_open_{true};
+  std::unique_ptr<Stream> launching_;
+  std::unique_ptr<Stream> waiting_;
+  std::shared_ptr<Event> event_;
+  StoragePtr block_;
+  StoragePtr seen_;
+  std::unique_ptr<Graph> graph_;
+};
+INSTANTIATE_ON_DEVICES(LaunchRecordTest);
+
+TEST_P(LaunchRecordTest, R45_ARecordForLaunchesIsAnOrdinaryRecordOfEachLaunch) {
+  // The records are no work of their own.
+  EXPECT_EQ(graph_->node_count(), 3u);
+  // Before the first launch it was never recorded.
+  ASSERT_OK_AND_ASSIGN(bool is_complete, event_->Query());
+  EXPECT_TRUE(is_complete);
+  for (int launch = 0; launch < 2; ++launch) {
+    StreamHold hold = HoldStream(*launching_);
+    ASSERT_OK(Fill(*launching_, seen_, 0));
+    ASSERT_OK(graph_->Launch(*launching_));
+    ASSERT_OK_AND_ASSIGN(is_complete, event_->Query());
+    EXPECT_FALSE(is_complete);
+    ASSERT_OK(waiting_->Wait(*event_));
+    ASSERT_OK(Copy(*waiting_, seen_, block_));
+    hold.Release();
+    ASSERT_OK(event_->Synchronize());
+    ASSERT_OK(waiting_->Synchronize());
+    EXPECT_FALSE(HoldsOnly(seen_, 0));
+    ASSERT_OK(launching_->Synchronize());
+  }
+  auto start = NewEvent();
+  ASSERT_OK(launching_->Record(*start));
+  ASSERT_OK(graph_->Launch(*launching_));
+  ASSERT_OK(event_->Synchronize());
+  ASSERT_OK_AND_ASSIGN(const double seconds, event_->SecondsSince(*start));
+  EXPECT_GE(seconds, 0);
+}
+
+TEST_P(LaunchRecordTest, R46_ItCompletesWithWhatIsBeforeItInTheGraphAndNotWithTheRest) {
+  if (!runs_on_its_own()) GTEST_SKIP() << "a puppet runs a graph in one piece";
+  is_open_ = false;
+  ASSERT_OK(graph_->Launch(*launching_));
+  ASSERT_OK(waiting_->Wait(*event_));
+  ASSERT_OK(Copy(*waiting_, seen_, block_));
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool has_seen = false;
+  while (!has_seen && std::chrono::steady_clock::now() < give_up) {
+    ASSERT_OK_AND_ASSIGN(has_seen, waiting_->Query());
+  }
+  ASSERT_OK_AND_ASSIGN(const bool has_ended, launching_->Query());
+  is_open_ = true;
+  EXPECT_TRUE(has_seen);
+  EXPECT_FALSE(has_ended);
+  ASSERT_OK(launching_->Synchronize());
+  EXPECT_TRUE(HoldsOnly(seen_, 1));
+}
+
+TEST_P(LaunchRecordTest, R47_AWaitBindsToTheLaunchThatItSaw) {
+  auto later = NewStream("later");
+  const StoragePtr seen_later = NewPinned(0);
+  ASSERT_OK(graph_->Launch(*launching_));
+  ASSERT_OK(waiting_->Wait(*event_));
+  ASSERT_OK(Copy(*waiting_, seen_, block_));
+  ASSERT_OK(launching_->Synchronize());
+  ASSERT_OK(Fill(*launching_, block_, 9));
+  ASSERT_OK(launching_->Synchronize());
+  StreamHold hold = HoldStream(*launching_);
+  ASSERT_OK(graph_->Launch(*launching_));
+  // Of the first launch: not held up by the second.
+  EXPECT_OK(waiting_->Synchronize());
+  EXPECT_FALSE(HoldsOnly(seen_, 0));
+  // Of the second: not released by the first, after which the block held 9.
+  ASSERT_OK(later->Wait(*event_));
+  ASSERT_OK(Copy(*later, seen_later, block_));
+  hold.Release();
+  ASSERT_OK(later->Synchronize());
+  EXPECT_FALSE(HoldsOnly(seen_later, 0));
+  EXPECT_FALSE(HoldsOnly(seen_later, 9));
+}
+
+TEST_P(LaunchRecordTest, R48_TheGraphKeepsTheEventAndOutsideACaptureItIsARecord) {
+  std::weak_ptr<Event> kept = event_;
+  event_.reset();
+  EXPECT_FALSE(kept.expired());
+  ASSERT_OK(graph_->Launch(*launching_));
+  ASSERT_OK(launching_->Synchronize());
+  graph_.reset();
+  EXPECT_TRUE(kept.expired());
+
+  auto plain = NewEvent();
+  StreamHold hold = HoldStream(*launching_);
+  ASSERT_OK(launching_->RecordInLaunches(plain));
+  ASSERT_OK_AND_ASSIGN(const bool is_complete, plain->Query());
+  EXPECT_FALSE(is_complete);
+  hold.Release();
+  ASSERT_OK(plain->Synchronize());
+
+  const auto other = Open();
+  ASSERT_OK(launching_->BeginCapture(false));
+  EXPECT_THAT(launching_->RecordInLaunches(other->CreateEvent().value()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("another device")));
+  EXPECT_OK(launching_->EndCapture().status());
 }
 
 }  // namespace

@@ -87,6 +87,38 @@ TEST_P(HostFailureTest, AFailingNodeFailsTheStreamThatLaunchedTheGraph) {
   EXPECT_OK(a_->Synchronize());
 }
 
+TEST_P(HostFailureTest, ANodeThatFailsBeforeARecordForLaunchesFailsWhoWaitsForIt) {
+  const std::shared_ptr<Event> before = device_->CreateEvent().value();
+  std::atomic<bool> ran{false};
+  ASSERT_OK(a_->BeginCapture(false));
+  ASSERT_OK(a_->RecordInLaunches(before));
+  ASSERT_OK(Tasks(*a_).Submit("node", [] { return absl::InternalError("fault"); }));
+  ASSERT_OK(a_->RecordInLaunches(event_));
+  ASSERT_OK_AND_ASSIGN(auto graph, a_->EndCapture());
+  auto c = device_->CreateStream("c").value();
+  ASSERT_OK(graph->Launch(*a_));
+  ASSERT_OK(b_->Wait(*event_));
+  ASSERT_OK(b_->LaunchHost([&] { ran = true; }));
+  ASSERT_OK(c->Wait(*before));
+  EXPECT_THAT(b_->Synchronize(), StatusIs(kInternal, AllOf(HasSubstr("node"), HasSubstr("fault"))));
+  EXPECT_FALSE(ran);
+  EXPECT_OK(c->Synchronize());
+  EXPECT_THAT(device_->health(), StatusIs(kInternal, AllOf(HasSubstr("'a'"), HasSubstr("node"))));
+}
+
+TEST_P(HostFailureTest, ALaunchThatIsDroppedFailsWhoWaitsForItsRecords) {
+  ASSERT_OK(a_->BeginCapture(false));
+  ASSERT_OK(a_->RecordInLaunches(event_));
+  ASSERT_OK_AND_ASSIGN(auto graph, a_->EndCapture());
+  StreamHold hold = HoldStream(*a_);
+  ASSERT_OK(testing::FailStream(*a_, absl::InternalError("fault")));
+  ASSERT_OK(graph->Launch(*a_));
+  ASSERT_OK(b_->Wait(*event_));
+  hold.Release();
+  EXPECT_THAT(b_->Synchronize(), StatusIs(kInternal));
+  EXPECT_THAT(event_->Query(), StatusIs(kInternal));
+}
+
 TEST_P(HostFailureTest, DroppedWorkLetsGoOfWhatItOwned) {
   auto owned = std::make_shared<int>(1);
   StreamHold hold = HoldStream(*a_);

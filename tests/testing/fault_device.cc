@@ -35,6 +35,7 @@ class FaultEvent final : public Event {
       : inner_(std::move(inner)), device_(device) {}
 
   Event& inner() const { return *inner_; }
+  const std::shared_ptr<Event>& shared() const { return inner_; }
 
   runtime::Device& device() const override { return device_; }
   absl::StatusOr<bool> Query() const override { return inner_->Query(); }
@@ -102,6 +103,11 @@ class FaultStreamOf : public Base, public Wrapper {
     CIPHERD_RETURN_IF_ERROR(device_.Count(FaultPoint::kRecord));
     auto* wrapper = dynamic_cast<FaultEvent*>(&event);
     return inner_->Record(wrapper == nullptr ? event : wrapper->inner());
+  }
+  absl::Status RecordInLaunches(std::shared_ptr<Event> event) override {
+    CIPHERD_RETURN_IF_ERROR(device_.Count(FaultPoint::kRecord));
+    const auto wrapper = std::dynamic_pointer_cast<FaultEvent>(event);
+    return inner_->RecordInLaunches(wrapper == nullptr ? std::move(event) : wrapper->shared());
   }
   absl::Status Wait(const Event& event) override {
     CIPHERD_RETURN_IF_ERROR(device_.Count(FaultPoint::kWait));

@@ -93,6 +93,16 @@ cudaError_t CudaEvent::RecordOn(cudaStream_t stream, Latest latest) {
   return result;
 }
 
+cudaError_t CudaEvent::RecordInLaunches(cudaStream_t stream) {
+  std::lock_guard lock(mu_);
+  return cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal);
+}
+
+void CudaEvent::set_launched() {
+  std::lock_guard lock(mu_);
+  latest_ = EagerRecord{};
+}
+
 cudaError_t CudaEvent::WaitOn(cudaStream_t stream) const {
   std::lock_guard lock(mu_);
   return cudaStreamWaitEvent(stream, event_, 0);

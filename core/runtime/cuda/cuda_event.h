@@ -38,6 +38,9 @@ class CudaEvent final : public Event {
 
   // Records on `stream`; `latest` says where that is, and stands only where CUDA accepts it.
   cudaError_t RecordOn(cudaStream_t stream, Latest latest);
+  // Makes the graph that `stream` captures record this, and says that a launch of it has.
+  cudaError_t RecordInLaunches(cudaStream_t stream);
+  void set_launched();
   // Lets `stream` wait for the latest record.
   cudaError_t WaitOn(cudaStream_t stream) const;
   Latest latest() const;

@@ -55,10 +55,12 @@ absl::Status Upload(cudaGraphExec_t exec) {
 
 absl::StatusOr<std::unique_ptr<Graph>> CudaGraph::Instantiate(
     CudaContext& context, cudaGraph_t graph, CapturedMemory memory,
-    std::vector<std::unique_ptr<HostFunction>> host_functions) {
+    std::vector<std::unique_ptr<HostFunction>> host_functions,
+    std::vector<std::shared_ptr<CudaEvent>> launch_events) {
   std::unique_ptr<CudaGraph> result(new CudaGraph(context));
   result->memory_ = std::move(memory);
   result->host_functions_ = std::move(host_functions);
+  result->launch_events_ = std::move(launch_events);
   CIPHERD_ASSIGN_OR_RETURN(result->node_count_, CountWork(graph));
   if (cudaError_t error = cudaEventCreateWithFlags(&result->last_launch_, cudaEventDisableTiming);
       error != cudaSuccess) {
@@ -92,6 +94,7 @@ absl::Status CudaGraph::Launch(Stream& stream) {
   const ScopedDevice device(context_.ordinal());
   CIPHERD_RETURN_IF_ERROR(context_.Check(cudaGraphLaunch(exec_, cuda_stream->native()),
                                          "cudaGraphLaunch", stream.name()));
+  for (const std::shared_ptr<CudaEvent>& event : launch_events_) event->set_launched();
   return context_.Check(cudaEventRecord(last_launch_, cuda_stream->native()), "cudaEventRecord",
                         stream.name());
 }

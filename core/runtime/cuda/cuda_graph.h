@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/runtime/capture.h"
 #include "core/runtime/cuda/cuda_context.h"
+#include "core/runtime/cuda/cuda_event.h"
 #include "core/runtime/graph.h"
 
 namespace cipherd::runtime::cuda {
@@ -21,10 +22,11 @@ class CudaGraph final : public Graph {
  public:
   // Instantiates `graph`, which stays the caller's, and uploads it on a stream of its own, so that
   // it does not queue behind anything. Blocks until that is done. `host_functions` are what its
-  // host nodes call.
+  // host nodes call, `launch_events` what its launches record.
   static absl::StatusOr<std::unique_ptr<Graph>> Instantiate(
       CudaContext& context, cudaGraph_t graph, CapturedMemory memory,
-      std::vector<std::unique_ptr<HostFunction>> host_functions);
+      std::vector<std::unique_ptr<HostFunction>> host_functions,
+      std::vector<std::shared_ptr<CudaEvent>> launch_events);
   ~CudaGraph() override;
 
   absl::Status Launch(Stream& stream) override;
@@ -44,6 +46,7 @@ class CudaGraph final : public Graph {
   size_t node_count_ = 0;
   CapturedMemory memory_;
   std::vector<std::unique_ptr<HostFunction>> host_functions_;
+  std::vector<std::shared_ptr<CudaEvent>> launch_events_;
 };
 
 }  // namespace cipherd::runtime::cuda

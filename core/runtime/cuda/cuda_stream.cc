@@ -139,6 +139,21 @@ absl::Status CudaStream::Record(Event& event) {
   return CheckCall(cuda_event->RecordOn(stream_, std::move(latest)), "cudaEventRecord");
 }
 
+absl::Status CudaStream::RecordInLaunches(std::shared_ptr<Event> event) {
+  if (capture_ == nullptr) return Record(*event);
+  CIPHERD_RETURN_IF_ERROR(status());
+  auto cuda_event = std::dynamic_pointer_cast<CudaEvent>(event);
+  if (cuda_event == nullptr || &event->device() != &device()) {
+    return absl::InvalidArgumentError("Stream::RecordInLaunches: the event is of another device");
+  }
+  AddCapturedWork();
+  const ScopedDevice device(context_.ordinal());
+  CIPHERD_RETURN_IF_ERROR(
+      CheckCall(cuda_event->RecordInLaunches(stream_), "cudaEventRecordWithFlags"));
+  capture_->launch_events.push_back(std::move(cuda_event));
+  return absl::OkStatus();
+}
+
 absl::Status CudaStream::Wait(const Event& event) {
   CIPHERD_RETURN_IF_ERROR(status());
   const auto* const cuda_event = dynamic_cast<const CudaEvent*>(&event);
@@ -233,7 +248,8 @@ absl::StatusOr<std::unique_ptr<Graph>> CudaStream::EndCapture() {
   absl::StatusOr<std::unique_ptr<Graph>> executable = absl::UnknownError("not instantiated");
   if (ended.ok()) {
     executable = CudaGraph::Instantiate(context_, graph, std::move(memory),
-                                        std::move(capture->host_functions));
+                                        std::move(capture->host_functions),
+                                        std::move(capture->launch_events));
   }
   if (graph != nullptr) CheckCleanup(cudaGraphDestroy(graph), "cudaGraphDestroy");
   if (!ended.ok()) return ended;

@@ -32,6 +32,8 @@ class CudaCapture final : public Capture {
   // By member; null for a stream that was destroyed.
   std::vector<CudaStream*> streams;
   std::vector<std::unique_ptr<HostFunction>> host_functions;
+  // That launches of the graph will record.
+  std::vector<std::shared_ptr<CudaEvent>> launch_events;
 };
 
 class CudaStream final : public Stream {
@@ -47,6 +49,7 @@ class CudaStream final : public Stream {
   absl::Status CopyAsync(void* destination, const void* source, size_t bytes) override;
   absl::Status FillAsync(void* destination, uint8_t value, size_t bytes) override;
   absl::Status Record(Event& event) override;
+  absl::Status RecordInLaunches(std::shared_ptr<Event> event) override;
   absl::Status Wait(const Event& event) override;
   absl::Status LaunchHost(std::function<void()> function) override;
   absl::StatusOr<bool> Query() override;

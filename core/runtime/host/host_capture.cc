@@ -23,9 +23,18 @@ std::vector<HostStream*> HostCapture::streams() const {
 }
 
 void HostCapture::AddNode(size_t member, std::string_view name, std::function<absl::Status()> run) {
+  Append(member, {.name = name, .run = std::move(run)});
+}
+
+void HostCapture::AddRecord(size_t member, std::shared_ptr<HostEvent> event) {
+  Append(member, {.name = "record", .event = std::move(event)});
+}
+
+void HostCapture::Append(size_t member, GraphNode node) {
   AddWork(member);
   std::vector<size_t>& tail = streams_[member].tail;
-  nodes_.push_back({name, std::move(run), tail});
+  node.dependencies = tail;
+  nodes_.push_back(std::move(node));
   tail.assign(1, nodes_.size() - 1);
 }
 

@@ -27,12 +27,16 @@ class HostCapture final : public Capture {
 
   // Records a node behind the work of `member`.
   void AddNode(size_t member, std::string_view name, std::function<absl::Status()> run);
+  // Records that each launch records `event` there.
+  void AddRecord(size_t member, std::shared_ptr<HostEvent> event);
   const std::vector<size_t>& tail(size_t member) const { return streams_[member].tail; }
   void AddToTail(size_t member, const std::vector<size_t>& nodes);
 
   std::vector<GraphNode> TakeNodes() { return std::move(nodes_); }
 
  private:
+  void Append(size_t member, GraphNode node);
+
   struct Participant {
     HostStream* stream = nullptr;
     // What the next node depends on.

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "core/runtime/device.h"
+#include "core/runtime/device_health.h"
 #include "core/runtime/host/executor.h"
 #include "core/runtime/memory_pools.h"
 
@@ -34,6 +35,7 @@ class HostDevice : public Device {
   // For the streams, events and graphs of this device.
   Executor& executor() { return *executor_; }
   const MemoryPools& pools() const { return pools_; }
+  const std::shared_ptr<DeviceHealth>& shared_health() const { return health_; }
 
  protected:
   HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor);

@@ -38,11 +38,26 @@ std::vector<GraphNode> InOrder(std::vector<GraphNode> nodes, bool is_reversed) {
   return ordered;
 }
 
-absl::Status RunNodes(const std::vector<GraphNode>& nodes) {
+LaunchRecords::Events EventsOf(const std::vector<GraphNode>& nodes) {
+  LaunchRecords::Events events;
   for (const GraphNode& node : nodes) {
+    if (node.event != nullptr) events.push_back(node.event);
+  }
+  return events;
+}
+
+absl::Status RunNodes(const std::vector<GraphNode>& nodes, LaunchRecords& records) {
+  size_t record = 0;
+  for (const GraphNode& node : nodes) {
+    if (node.event != nullptr) {
+      records.Pass(record++);
+      continue;
+    }
     if (absl::Status status = node.run(); !status.ok()) {
-      return absl::Status(
-          status.code(), absl::StrCat(std::string(node.name), ": ", std::string(status.message())));
+      status = absl::Status(status.code(), absl::StrCat(std::string(node.name), ": ",
+                                                        std::string(status.message())));
+      records.FailRest(status);
+      return status;
     }
   }
   return absl::OkStatus();
@@ -54,6 +69,7 @@ HostGraph::HostGraph(HostDevice& device, std::vector<GraphNode> nodes, CapturedM
     : device_(device),
       nodes_(std::make_shared<const std::vector<GraphNode>>(
           InOrder(std::move(nodes), device.executor().reverses_graphs()))),
+      events_(EventsOf(*nodes_)),
       memory_(std::move(memory)) {}
 
 HostGraph::~HostGraph() {
@@ -70,8 +86,15 @@ absl::Status HostGraph::Launch(Stream& stream) {
   if (host_stream == nullptr || &stream.device() != &device_) {
     return absl::InvalidArgumentError("Graph::Launch: the stream is of another device");
   }
+  // The position that the launch will have: one thread at a time submits to a stream.
+  const std::shared_ptr<TaskQueue>& queue = host_stream->queue();
+  const auto records = std::make_shared<LaunchRecords>(
+      events_, QueuePosition{queue, queue->Mark() + 1}, device_.shared_health());
   CIPHERD_ASSIGN_OR_RETURN(QueuePosition point,
-                           host_stream->LaunchGraph([nodes = nodes_] { return RunNodes(*nodes); }));
+                           host_stream->LaunchGraph([nodes = nodes_, records] {
+                             return RunNodes(*nodes, *records);
+                           }));
+  records->Publish();
   std::lock_guard lock(mu_);
   last_launch_ = std::move(point);
   return absl::OkStatus();

@@ -12,6 +12,8 @@
 #include "absl/base/thread_annotations.h"
 #include "core/runtime/capture.h"
 #include "core/runtime/graph.h"
+#include "core/runtime/host/host_event.h"
+#include "core/runtime/host/launch_records.h"
 #include "core/runtime/host/task_queue.h"
 
 namespace cipherd::runtime::host {
@@ -20,9 +22,11 @@ class HostDevice;
 
 struct GraphNode {
   std::string_view name;
-  std::function<absl::Status()> run;
+  std::function<absl::Status()> run = nullptr;
+  // In place of `run`: what a launch records here.
+  std::shared_ptr<HostEvent> event = nullptr;
   // Indices of earlier nodes.
-  std::vector<size_t> dependencies;
+  std::vector<size_t> dependencies = {};
 };
 
 class HostGraph final : public Graph {
@@ -32,7 +36,7 @@ class HostGraph final : public Graph {
 
   absl::Status Launch(Stream& stream) override;
   absl::Status CheckLiveness() const override { return memory_.CheckLiveness(); }
-  size_t node_count() const override { return nodes_->size(); }
+  size_t node_count() const override { return nodes_->size() - events_.size(); }
   size_t pool_bytes() const override { return memory_.pool->bytes(); }
   void* native_handle() const override { return nullptr; }
 
@@ -40,6 +44,8 @@ class HostGraph final : public Graph {
   HostDevice& device_;
   // In the order of execution. Shared with launches in flight.
   const std::shared_ptr<const std::vector<GraphNode>> nodes_;
+  // Those that nodes record, in their order.
+  const LaunchRecords::Events events_;
   const CapturedMemory memory_;
 
   std::mutex mu_;

@@ -92,6 +92,17 @@ absl::Status HostStream::Record(Event& event) {
   return absl::OkStatus();
 }
 
+absl::Status HostStream::RecordInLaunches(std::shared_ptr<Event> event) {
+  if (capture_ == nullptr) return Record(*event);
+  CIPHERD_RETURN_IF_ERROR(status());
+  auto host_event = std::dynamic_pointer_cast<HostEvent>(event);
+  if (host_event == nullptr || &event->device() != &device_) {
+    return absl::InvalidArgumentError("Stream::RecordInLaunches: the event is of another device");
+  }
+  capture_->AddRecord(member_, std::move(host_event));
+  return absl::OkStatus();
+}
+
 absl::Status HostStream::Wait(const Event& event) {
   CIPHERD_RETURN_IF_ERROR(status());
   const auto* const host_event = dynamic_cast<const HostEvent*>(&event);

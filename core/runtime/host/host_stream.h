@@ -27,6 +27,7 @@ class HostStream final : public TaskStream {
   absl::Status CopyAsync(void* destination, const void* source, size_t bytes) override;
   absl::Status FillAsync(void* destination, uint8_t value, size_t bytes) override;
   absl::Status Record(Event& event) override;
+  absl::Status RecordInLaunches(std::shared_ptr<Event> event) override;
   absl::Status Wait(const Event& event) override;
   absl::Status LaunchHost(std::function<void()> function) override;
   absl::StatusOr<bool> Query() override;
