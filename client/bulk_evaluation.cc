@@ -115,7 +115,7 @@ std::optional<int64_t> BulkEvaluation::TakeNext() {
   } else if (next_request_ < split_.request_count()) {
     request = next_request_++;
   }
-  if (request.has_value()) running_.emplace(*request, nullptr);
+  if (request.has_value()) running_.try_emplace(*request);
   return request;
 }
 
@@ -133,17 +133,25 @@ absl::Status BulkEvaluation::Send(int64_t request) {
   }
   CIPHERD_ASSIGN_OR_RETURN(value::ValueTree inputs, Encrypt(request));
   CIPHERD_ASSIGN_OR_RETURN(const CallOptions options, OptionsOfCall());
+  const std::shared_ptr<BulkEvaluation> self = shared_from_this();
+  OutputCallback on_output;
+  if (options_.on_output) {
+    on_output = [self, request](size_t index, value::ValueTree output) {
+      self->OnOutput(request, index, std::move(output));
+    };
+  }
   CIPHERD_ASSIGN_OR_RETURN(
       std::shared_ptr<EvaluationCall> call,
       target_.client.StartEvaluation(
           {.program = target_.cipher.program_ptr(),
            .key_set_id = target_.key_set_id,
            .request_id = RequestId(request),
-           .inputs = std::move(inputs)},
-          options, [self = shared_from_this(), request](absl::StatusOr<EvaluationResult> result) {
+           .inputs = std::move(inputs),
+           .on_output = std::move(on_output)},
+          options, [self, request](absl::StatusOr<EvaluationResult> result) {
             self->pool_.Schedule([self, request, result = std::move(result)] {
-              self->EndRequest(request,
-                               result.ok() ? self->Receive(request, *result) : result.status());
+              self->Settle(request,
+                           result.ok() ? self->Receive(request, *result) : result.status());
             });
           }));
   {
@@ -151,7 +159,7 @@ absl::Status BulkEvaluation::Send(int64_t request) {
     const auto place = running_.find(request);
     // The result may have been here first.
     if (place == running_.end()) return absl::OkStatus();
-    place->second = call;
+    place->second.call = call;
     if (status_.ok()) return absl::OkStatus();
   }
   call->Cancel();
@@ -193,18 +201,55 @@ absl::Status BulkEvaluation::Receive(int64_t request, const EvaluationResult& re
                                .stage_times = result.stage_times,
                                .sent_bytes = result.sent_bytes,
                                .received_bytes = result.received_bytes};
-  const int64_t begin = split_.Begin(request);
-  CIPHERD_ASSIGN_OR_RETURN(
-      const NamedVectors outputs,
-      target_.cipher.DecryptOutputs(result.outputs, split_.End(request) - begin));
-  for (const auto& [name, vectors] : outputs) {
-    ItemsArray& items = result_.outputs.at(name);
-    auto row = items.numbers.begin() + begin * items.element_count;
-    for (const std::vector<double>& vector : vectors) {
-      row = std::copy(vector.begin(), vector.end(), row);
-    }
+  if (options_.on_output) return absl::OkStatus();
+  for (size_t i = 0; i < program().outputs.size(); ++i) {
+    CIPHERD_RETURN_IF_ERROR(Store(request, i, result.outputs[i]));
   }
   return absl::OkStatus();
+}
+
+void BulkEvaluation::OnOutput(int64_t request, size_t index, value::ValueTree output) {
+  {
+    absl::MutexLock lock(&mu_);
+    ++running_.at(request).unsettled;
+  }
+  pool_.Schedule([self = shared_from_this(), request, index, output = std::move(output)] {
+    self->Settle(request, self->Store(request, index, output));
+  });
+}
+
+absl::Status BulkEvaluation::Store(int64_t request, size_t index, const value::ValueTree& output) {
+  const int64_t begin = split_.Begin(request);
+  CIPHERD_ASSIGN_OR_RETURN(
+      const Vectors vectors,
+      target_.cipher.DecryptOutput(index, output, split_.End(request) - begin));
+  const std::string& name = program().outputs[index].name;
+  ItemsArray& items = result_.outputs.at(name);
+  double* const first = items.numbers.data() + begin * items.element_count;
+  double* row = first;
+  for (const std::vector<double>& vector : vectors) {
+    row = std::copy(vector.begin(), vector.end(), row);
+  }
+  if (options_.on_output) {
+    options_.on_output({.output = name,
+                        .first_item = begin,
+                        .items = {.numbers = first,
+                                  .item_count = static_cast<int64_t>(vectors.size()),
+                                  .element_count = items.element_count}});
+  }
+  return absl::OkStatus();
+}
+
+void BulkEvaluation::Settle(int64_t request, const absl::Status& status) {
+  absl::Status outcome;
+  {
+    absl::MutexLock lock(&mu_);
+    UnderWay& under_way = running_.at(request);
+    under_way.status.Update(status);
+    if (--under_way.unsettled > 0) return;
+    outcome = under_way.status;
+  }
+  EndRequest(request, outcome);
 }
 
 void BulkEvaluation::EndRequest(int64_t request, const absl::Status& status) {
@@ -231,8 +276,8 @@ std::vector<std::shared_ptr<EvaluationCall>> BulkEvaluation::Fail(const absl::St
   std::vector<std::shared_ptr<EvaluationCall>> calls;
   if (!status_.ok()) return calls;
   status_ = status;
-  for (const auto& [request, call] : running_) {
-    if (call != nullptr) calls.push_back(call);
+  for (const auto& [request, under_way] : running_) {
+    if (under_way.call != nullptr) calls.push_back(under_way.call);
   }
   return calls;
 }

@@ -51,6 +51,15 @@ struct ItemsArray {
   int64_t element_count = 0;
 };
 
+// Items of one output that have come: those of one request.
+struct OutputPart {
+  std::string output;
+  // Of the whole evaluation's items, the first one of these.
+  int64_t first_item = 0;
+  // Row-major; the result's, there until the evaluation's callback has returned.
+  ItemsView items;
+};
+
 // What EvaluationResult says beside the outputs.
 struct RequestReport {
   std::string request_id;
@@ -82,6 +91,9 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
     int in_flight = 4;
     // Ends the evaluation early, with Cancelled: the callback comes all the same. May be null.
     std::shared_ptr<Cancellation> cancellation = nullptr;
+    // Asks for each output of each request as soon as the daemon has computed it. Called on threads
+    // of the pool, of several parts at once, and before the callback. May be null.
+    std::function<void(const OutputPart& part)> on_output = nullptr;
   };
   // Called once, on a thread of the pool.
   using Callback = std::function<void(absl::StatusOr<BulkResult> result)>;
@@ -108,7 +120,15 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
   absl::StatusOr<value::ValueTree> Encrypt(int64_t request) const;
   absl::StatusOr<CallOptions> OptionsOfCall() const;
   std::string RequestId(int64_t request) const;
+  // The call has come to its result: keeps its report, and its outputs, but for early ones.
   absl::Status Receive(int64_t request, const EvaluationResult& result);
+  // An early output has come; on a thread of gRPC's.
+  void OnOutput(int64_t request, size_t index, value::ValueTree output) ABSL_LOCKS_EXCLUDED(mu_);
+  // Decrypts into the result.
+  absl::Status Store(int64_t request, size_t index, const value::ValueTree& output);
+  // The call of a request, or the work on one of its outputs, has ended: with the last of these
+  // the request has.
+  void Settle(int64_t request, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the request from those under way, and schedules another or ends the evaluation.
   void EndRequest(int64_t request, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Makes `status` that of the evaluation unless it has failed already. Returns the calls to
@@ -135,8 +155,16 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
   int64_t next_request_ ABSL_GUARDED_BY(mu_) = 0;
   // Refused as OVERLOADED.
   std::deque<int64_t> again_ ABSL_GUARDED_BY(mu_);
-  // Requests under way; null until the call has been started.
-  std::map<int64_t, std::shared_ptr<EvaluationCall>> running_ ABSL_GUARDED_BY(mu_);
+  struct UnderWay {
+    // Null until it has been started.
+    std::shared_ptr<EvaluationCall> call;
+    // The call, and early outputs that are being decrypted.
+    int unsettled = 1;
+    // The first error among them.
+    absl::Status status;
+  };
+  // By request.
+  std::map<int64_t, UnderWay> running_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cipherd::client

@@ -57,6 +57,8 @@ struct EvaluationRequest {
   std::string request_id;
   // A tuple with one value an input, in the order of program->inputs.
   value::ValueTree inputs;
+  // Asks the daemon to send outputs as it computes them. May be null.
+  OutputCallback on_output;
 };
 
 class Client {

@@ -44,9 +44,15 @@ absl::StatusOr<std::shared_ptr<EvaluationCall>> Client::StartEvaluation(
   }
   const bool fits_one_message = payload.total_bytes() <= limits_.max_unary_bytes &&
                                 program.output_bytes <= limits_.max_unary_bytes;
-  const auto start = fits_one_message ? StartUnaryEvaluation : StartStreamEvaluation;
-  return start(*stub_, request.program, limits_, std::move(header), std::move(payload),
-               MakeContext(options, kEvaluationTimeout), std::move(callback));
+  auto context = MakeContext(options, kEvaluationTimeout);
+  if (fits_one_message && !request.on_output) {
+    return StartUnaryEvaluation(*stub_, request.program, limits_, std::move(header),
+                                std::move(payload), std::move(context), std::move(callback));
+  }
+  header.set_early_outputs(request.on_output != nullptr);
+  return StartStreamEvaluation(*stub_, request.program, limits_, std::move(header),
+                               std::move(payload), std::move(context), request.on_output,
+                               std::move(callback));
 }
 
 absl::StatusOr<EvaluationResult> Client::Evaluate(const EvaluationRequest& request,

@@ -82,8 +82,10 @@ class StreamCall final
   using EvaluationCall::EvaluationCall;
 
   void Start(v1::EvaluationService::Stub& stub, v1::EvaluationHeader header,
-             codec::PayloadSource payload, std::shared_ptr<StreamCall> self) {
+             codec::PayloadSource payload, OutputCallback on_output,
+             std::shared_ptr<StreamCall> self) {
     self_ = std::move(self);
+    on_output_ = std::move(on_output);
     payload_ = std::move(payload);
     *request_.mutable_header() = std::move(header);
     stub.async()->EvaluateStream(context(), this);
@@ -135,9 +137,24 @@ class StreamCall final
       return absl::OkStatus();
     }
     if (response_.has_chunk() && reader_.has_value()) {
-      return reader_->Write(std::string_view(response_.chunk()));
+      CIPHERD_RETURN_IF_ERROR(reader_->Write(std::string_view(response_.chunk())));
+      return on_output_ ? TellCompletedOutputs() : absl::OkStatus();
+    }
+    if (response_.has_stage_times() && reader_.has_value()) {
+      result_.stage_times = response_.stage_times();
+      return absl::OkStatus();
     }
     return absl::InternalError("expected one header, then chunks");
+  }
+
+  absl::Status TellCompletedOutputs() {
+    for (; told_count_ < program_->outputs.size(); ++told_count_) {
+      CIPHERD_ASSIGN_OR_RETURN(std::optional<value::ValueTree> output,
+                               reader_->CompletedChild(told_count_));
+      if (!output.has_value()) break;
+      on_output_(told_count_, *std::move(output));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Read(const absl::Status& status) {
@@ -161,21 +178,11 @@ class StreamCall final
   // Of reads.
   v1::EvaluateStreamResponse response_;
   std::optional<codec::PayloadReader> reader_;
+  OutputCallback on_output_;
+  // Outputs that `on_output_` has been told of.
+  size_t told_count_ = 0;
   absl::Status fault_;
 };
-
-template <typename Call>
-std::shared_ptr<EvaluationCall> StartCallOf(v1::EvaluationService::Stub& stub, ProgramPtr program,
-                                            const codec::WireLimits& limits,
-                                            v1::EvaluationHeader header,
-                                            codec::PayloadSource payload,
-                                            std::unique_ptr<grpc::ClientContext> context,
-                                            EvaluationCallback callback) {
-  auto call = std::make_shared<Call>(std::move(program), limits, header.request_id(),
-                                     std::move(context), std::move(callback));
-  call->Start(stub, std::move(header), std::move(payload), call);
-  return call;
-}
 
 }  // namespace
 
@@ -213,16 +220,21 @@ std::shared_ptr<EvaluationCall> StartUnaryEvaluation(
     v1::EvaluationService::Stub& stub, ProgramPtr program, const codec::WireLimits& limits,
     v1::EvaluationHeader header, codec::PayloadSource payload,
     std::unique_ptr<grpc::ClientContext> context, EvaluationCallback callback) {
-  return StartCallOf<UnaryCall>(stub, std::move(program), limits, std::move(header),
-                                std::move(payload), std::move(context), std::move(callback));
+  auto call = std::make_shared<UnaryCall>(std::move(program), limits, header.request_id(),
+                                          std::move(context), std::move(callback));
+  call->Start(stub, std::move(header), std::move(payload), call);
+  return call;
 }
 
 std::shared_ptr<EvaluationCall> StartStreamEvaluation(
     v1::EvaluationService::Stub& stub, ProgramPtr program, const codec::WireLimits& limits,
     v1::EvaluationHeader header, codec::PayloadSource payload,
-    std::unique_ptr<grpc::ClientContext> context, EvaluationCallback callback) {
-  return StartCallOf<StreamCall>(stub, std::move(program), limits, std::move(header),
-                                 std::move(payload), std::move(context), std::move(callback));
+    std::unique_ptr<grpc::ClientContext> context, OutputCallback on_output,
+    EvaluationCallback callback) {
+  auto call = std::make_shared<StreamCall>(std::move(program), limits, header.request_id(),
+                                           std::move(context), std::move(callback));
+  call->Start(stub, std::move(header), std::move(payload), std::move(on_output), call);
+  return call;
 }
 
 }  // namespace cipherd::client

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,10 @@ struct EvaluationResult {
 // Called once, on a thread of gRPC's: it must not block. What came is checked by then. It may let
 // go of the client, and so of the channel (callback_threads.h).
 using EvaluationCallback = std::function<void(absl::StatusOr<EvaluationResult> result)>;
+
+// Called for each output, in their order, as soon as it has come and been checked: before the
+// callback, on a thread of gRPC's: it must not block. An error may follow, which leaves them good.
+using OutputCallback = std::function<void(size_t index, value::ValueTree output)>;
 
 class EvaluationCall {
  public:
@@ -74,10 +79,12 @@ std::shared_ptr<EvaluationCall> StartUnaryEvaluation(
     v1::EvaluationHeader header, codec::PayloadSource payload,
     std::unique_ptr<grpc::ClientContext> context, EvaluationCallback callback);
 
-// As a stream of chunks; one message each way is in memory at a time.
+// As a stream of chunks; one message each way is in memory at a time. Where `header` asks for early
+// outputs, `on_output` is told of them.
 std::shared_ptr<EvaluationCall> StartStreamEvaluation(
     v1::EvaluationService::Stub& stub, ProgramPtr program, const codec::WireLimits& limits,
     v1::EvaluationHeader header, codec::PayloadSource payload,
-    std::unique_ptr<grpc::ClientContext> context, EvaluationCallback callback);
+    std::unique_ptr<grpc::ClientContext> context, OutputCallback on_output,
+    EvaluationCallback callback);
 
 }  // namespace cipherd::client

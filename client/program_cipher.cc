@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,11 +61,32 @@ absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInput(const programs::Pro
 }
 
 template <typename Decrypt>
+absl::StatusOr<Vectors> ProgramCipher::DecryptOneWith(size_t index, const value::ValueTree& output,
+                                                      int64_t item_count,
+                                                      const Decrypt& decrypt) const {
+  CIPHERD_RETURN_IF_ERROR(CheckContext());
+  const ckks::Context& context = *program_->context;
+  const programs::ProgramOutput& described = program_->outputs[index];
+  const std::string path = absl::StrCat("outputs['", described.name, "']");
+  if (output.kind() != value::TreeKind::kValue) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a value"));
+  }
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::Ciphertext ciphertext,
+                           ckks::Ciphertext::FromValue(output.exact_value(), path,
+                                                       context.parameters(), context.id()));
+  CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decrypt(ciphertext));
+  CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> slots, encoder_.Decode(message));
+  std::vector<double> real(slots.size());
+  std::transform(slots.begin(), slots.end(), real.begin(), [](auto slot) { return slot.real(); });
+  return UnpackSlots(described.layout, real, std::min(item_count, described.layout.item_count),
+                     path);
+}
+
+template <typename Decrypt>
 absl::StatusOr<NamedVectors> ProgramCipher::DecryptWith(const value::ValueTree& outputs,
                                                         int64_t item_count,
                                                         const Decrypt& decrypt) const {
-  CIPHERD_RETURN_IF_ERROR(CheckContext());
-  const auto& [program, context] = std::tie(*program_, *program_->context);
+  const ProgramDescription& program = *program_;
   if (outputs.kind() != value::TreeKind::kTuple ||
       outputs.children().size() != program.outputs.size()) {
     return absl::InvalidArgumentError(absl::StrCat("outputs: expected a tuple of ",
@@ -75,24 +95,18 @@ absl::StatusOr<NamedVectors> ProgramCipher::DecryptWith(const value::ValueTree& 
   }
   NamedVectors vectors;
   for (size_t i = 0; i < program.outputs.size(); ++i) {
-    const programs::ProgramOutput& output = program.outputs[i];
-    const std::string path = absl::StrCat("outputs['", output.name, "']");
-    if (outputs[i].kind() != value::TreeKind::kValue) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": expected a value"));
-    }
-    CIPHERD_ASSIGN_OR_RETURN(const ckks::Ciphertext ciphertext,
-                             ckks::Ciphertext::FromValue(outputs[i].exact_value(), path,
-                                                         context.parameters(), context.id()));
-    CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decrypt(ciphertext));
-    CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> slots,
-                             encoder_.Decode(message));
-    std::vector<double> real(slots.size());
-    std::transform(slots.begin(), slots.end(), real.begin(), [](auto slot) { return slot.real(); });
-    CIPHERD_ASSIGN_OR_RETURN(
-        vectors[output.name],
-        UnpackSlots(output.layout, real, std::min(item_count, output.layout.item_count), path));
+    CIPHERD_ASSIGN_OR_RETURN(vectors[program.outputs[i].name],
+                             DecryptOneWith(i, outputs[i], item_count, decrypt));
   }
   return vectors;
+}
+
+absl::StatusOr<Vectors> ProgramCipher::DecryptOutput(size_t index, const value::ValueTree& output,
+                                                     int64_t item_count) const {
+  const secret::Decryptor decryptor(secret_key_);
+  return DecryptOneWith(
+      index, output, item_count,
+      [&](const ckks::Ciphertext& ciphertext) { return decryptor.Decrypt(ciphertext); });
 }
 
 absl::StatusOr<NamedVectors> ProgramCipher::DecryptOutputs(const value::ValueTree& outputs,

@@ -51,6 +51,9 @@ class ProgramCipher {
   // places). InvalidArgument naming the output that is not what the program returns.
   absl::StatusOr<NamedVectors> DecryptOutputs(const value::ValueTree& outputs,
                                               int64_t item_count) const;
+  // The same of output number `index` alone.
+  absl::StatusOr<Vectors> DecryptOutput(size_t index, const value::ValueTree& output,
+                                        int64_t item_count) const;
   absl::StatusOr<NamedVectors> DecryptOutputsForSharing(const value::ValueTree& outputs,
                                                         int64_t item_count,
                                                         const secret::FloodingOptions& flooding,
@@ -61,6 +64,9 @@ class ProgramCipher {
   absl::StatusOr<value::ValueTree> EncryptInput(const programs::ProgramInput& input,
                                                 const Vectors& items, secret::Random& random) const;
   // `decrypt` turns a ciphertext into its plaintext.
+  template <typename Decrypt>
+  absl::StatusOr<Vectors> DecryptOneWith(size_t index, const value::ValueTree& output,
+                                         int64_t item_count, const Decrypt& decrypt) const;
   template <typename Decrypt>
   absl::StatusOr<NamedVectors> DecryptWith(const value::ValueTree& outputs, int64_t item_count,
                                            const Decrypt& decrypt) const;

@@ -122,7 +122,8 @@ absl::Status Evaluation::Write(std::string_view chunk) {
   return reader_->Write(chunk);
 }
 
-void Evaluation::Submit(engine::Request::Continuation continuation) {
+void Evaluation::Submit(engine::Request::Continuation continuation,
+                        engine::Request::OutputListener listener) {
   const absl::Status complete = (*std::exchange(reader_, std::nullopt)).Finish().status();
   if (!complete.ok()) {
     continuation(complete);
@@ -130,12 +131,34 @@ void Evaluation::Submit(engine::Request::Continuation continuation) {
   }
   engine::Engine& engine = environment_.engine;
   request_->times().decode_seconds = absl::ToDoubleSeconds(engine.clock().Now() - began_at_);
-  engine.Submit(request_, std::move(continuation));
+  if (listener) request_->set_output_listener(std::move(listener));
+  engine.Submit(request_, [this, continuation = std::move(continuation)](const absl::Status& s) {
+    if (s.ok()) result_at_ = environment_.engine.clock().Now();
+    continuation(s);
+  });
+}
+
+absl::Status Evaluation::EncodeOutputs(v1::ValueTree* outputs) {
+  CIPHERD_ASSIGN_OR_RETURN(result_, codec::EncodeTree(request_->outputs(), "outputs", outputs));
+  output_ends_.clear();
+  uint64_t end = 0;
+  for (const value::ValueTree& output : request_->outputs().children()) {
+    output_ends_.push_back(end += static_cast<uint64_t>(value::ValueTreeNbytes(output)));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Evaluation::OutputBytes(size_t count) const {
+  return count == 0 ? 0 : output_ends_[count - 1];
 }
 
 absl::Status Evaluation::EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times) {
-  result_at_ = environment_.engine.clock().Now();
-  CIPHERD_ASSIGN_OR_RETURN(result_, codec::EncodeTree(request_->outputs(), "outputs", outputs));
+  CIPHERD_RETURN_IF_ERROR(EncodeOutputs(outputs));
+  EncodeTimes(times);
+  return absl::OkStatus();
+}
+
+void Evaluation::EncodeTimes(v1::StageTimes* times) {
   const engine::StageTimes& stages = request_->times();
   times->set_decode_seconds(stages.decode_seconds);
   times->set_queue_seconds(stages.queue_seconds);
@@ -145,7 +168,6 @@ absl::Status Evaluation::EncodeResult(v1::ValueTree* outputs, v1::StageTimes* ti
   times->set_replay_seconds(stages.replay_seconds);
   times->set_transfer_out_seconds(stages.transfer_out_seconds);
   times->set_encode_seconds(absl::ToDoubleSeconds(environment_.engine.clock().Now() - result_at_));
-  return absl::OkStatus();
 }
 
 void Evaluation::End(const absl::Status& status) {

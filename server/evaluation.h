@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -76,12 +77,20 @@ class Evaluation {
   absl::Status Write(std::string_view chunk);
 
   // Requires every byte; else `continuation` gets why not. It is called exactly once, maybe before
-  // this returns, and may destroy this object.
-  void Submit(engine::Request::Continuation continuation);
+  // this returns, and may destroy this object. `listener` may be null.
+  void Submit(engine::Request::Continuation continuation,
+              engine::Request::OutputListener listener = nullptr);
 
-  // After the continuation got OK.
-  absl::Status EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times);
+  // Describes the outputs and opens the source of their payload: after the continuation got OK, or
+  // in a call of the listener, whose first `count` outputs are the first OutputBytes(count) bytes.
+  absl::Status EncodeOutputs(v1::ValueTree* outputs);
   codec::PayloadSource& result() { return *result_; }
+  bool has_result() const { return result_.has_value(); }
+  uint64_t OutputBytes(size_t count) const;
+  // After the continuation got OK.
+  void EncodeTimes(v1::StageTimes* times);
+  // Both.
+  absl::Status EncodeResult(v1::ValueTree* outputs, v1::StageTimes* times);
   // The version that serves the request; once begun.
   const RegisteredProgram& program() const { return *program_; }
   // Payload of the result; once begun.
@@ -105,6 +114,8 @@ class Evaluation {
   RegisteredProgramPtr program_;
   std::optional<codec::PayloadReader> reader_;
   std::optional<codec::PayloadSource> result_;
+  // Where each output ends in the payload.
+  std::vector<uint64_t> output_ends_;
   // Written once, under the lock, by the thread that reads it without.
   engine::RequestPtr request_;
 

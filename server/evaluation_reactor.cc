@@ -17,13 +17,13 @@ void EvaluationReactor::OnHalfClose() {
     state_ = State::kRunning;
   }
   // Continues on whatever thread has the result, maybe before it returns.
-  evaluation_.Submit([this](const absl::Status& status) { OnResult(status); });
+  evaluation_.Submit([this](const absl::Status& status) { OnResult(status); }, OutputListener());
 }
 
 void EvaluationReactor::OnResult(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   if (!status.ok()) {
-    FinishWith(status);
+    Fail(status);
     return;
   }
   state_ = State::kReplying;

@@ -5,7 +5,7 @@
 //       |                         |                     |             ^
 //       +------- any error -------+---------------------+-------------+
 //
-// kFinished is StreamReactor's.
+// kFinished is StreamReactor's. A call that sends early outputs writes in kRunning already.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,12 @@ class EvaluationReactor
   virtual absl::Status NothingCame() const = 0;
   // The evaluation has come to its end with OK: the call goes on to reply, or ends.
   virtual void Reply() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // It has come to an error: ends the call with it.
+  virtual void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    FinishWith(status);
+  }
+  // Who is to be told of early outputs, or null.
+  virtual engine::Request::OutputListener OutputListener() { return nullptr; }
 
   State state() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return state_; }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/runtime/event.h"
 #include "core/runtime/stream.h"
 #include "core/value/value_tree.h"
 
@@ -20,5 +23,10 @@ namespace cipherd::execution {
 // engines) is bound by the closure, which lives as long as the program.
 using ProgramFunction = std::function<absl::StatusOr<value::ValueTree>(
     std::span<const value::ValueTree> inputs, runtime::Stream& stream)>;
+
+// Events that a callable records, one an output, as soon as that is computed
+// (Stream::RecordInLaunches): so that outputs of a replay can be read while it computes the others.
+// Without any the callable records none.
+using OutputEvents = std::vector<std::shared_ptr<runtime::Event>>;
 
 }  // namespace cipherd::execution

@@ -50,7 +50,11 @@ struct Interpreter::State {
   // `copies` where constants come in tiles.
   absl::StatusOr<value::ValueTree> Evaluate(std::span<const value::ValueTree> inputs,
                                             internal::TileCopies* copies,
+                                            const execution::OutputEvents& output_events,
                                             runtime::Stream& stream) const;
+  // Edge `edge` has been computed.
+  absl::Status RecordOutputs(int edge, const execution::OutputEvents& output_events,
+                             runtime::Stream& stream) const;
   // `constants` of operations that read them.
   absl::StatusOr<Ciphertext> Run(const Operation& operation, const Ciphertext& a,
                                  const Ciphertext* b, const internal::OperationConstants* constants,
@@ -197,24 +201,40 @@ absl::StatusOr<Ciphertext> Interpreter::State::Run(const Operation& operation, c
   return absl::InternalError("unknown kind of operation");
 }
 
-absl::StatusOr<execution::ProgramFunction> Interpreter::MakeFunction() const {
-  const auto self = shared_from_this();
-  if (state_->tiles == nullptr) {
-    return [self](std::span<const value::ValueTree> inputs, runtime::Stream& stream) {
-      return self->state_->Evaluate(inputs, /*copies=*/nullptr, stream);
-    };
+absl::StatusOr<execution::ProgramFunction> Interpreter::MakeFunction(
+    execution::OutputEvents output_events) const {
+  const size_t output_count = state_->schedule.outputs.size();
+  if (!output_events.empty() && output_events.size() != output_count) {
+    return Refuse("output_events: expected none or ", output_count, ", got ",
+                  output_events.size());
   }
-  CIPHERD_ASSIGN_OR_RETURN(internal::TileCopies copies,
-                           internal::TileCopies::Make(state_->device_context.device()));
-  return [self, copies = std::make_shared<internal::TileCopies>(std::move(copies))](
-             std::span<const value::ValueTree> inputs, runtime::Stream& stream) {
-    return self->state_->Evaluate(inputs, copies.get(), stream);
+  // Null where constants are resident.
+  std::shared_ptr<internal::TileCopies> copies;
+  if (state_->tiles != nullptr) {
+    CIPHERD_ASSIGN_OR_RETURN(internal::TileCopies made,
+                             internal::TileCopies::Make(state_->device_context.device()));
+    copies = std::make_shared<internal::TileCopies>(std::move(made));
+  }
+  return [self = shared_from_this(), copies = std::move(copies),
+          output_events = std::move(output_events)](std::span<const value::ValueTree> inputs,
+                                                    runtime::Stream& stream) {
+    return self->state_->Evaluate(inputs, copies.get(), output_events, stream);
   };
+}
+
+absl::Status Interpreter::State::RecordOutputs(int edge,
+                                               const execution::OutputEvents& output_events,
+                                               runtime::Stream& stream) const {
+  for (size_t i = 0; i < output_events.size(); ++i) {
+    if (schedule.outputs[i] != edge) continue;
+    CIPHERD_RETURN_IF_ERROR(stream.RecordInLaunches(output_events[i]));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<value::ValueTree> Interpreter::State::Evaluate(
     std::span<const value::ValueTree> inputs, internal::TileCopies* copies,
-    runtime::Stream& stream) const {
+    const execution::OutputEvents& output_events, runtime::Stream& stream) const {
   const size_t input_count = program->spec.inputs.size();
   if (inputs.size() != input_count + 1) {
     return Refuse("inputs: expected ", input_count, " ciphertexts and a key table, got ",
@@ -249,6 +269,7 @@ absl::StatusOr<value::ValueTree> Interpreter::State::Evaluate(
                                               StateText(StateOf(*result))));
     }
     edges[step.result] = *std::move(result);
+    CIPHERD_RETURN_IF_ERROR(RecordOutputs(step.result, output_events, stream));
     for (const int edge : step.last_reads) edges[edge].reset();
   }
 

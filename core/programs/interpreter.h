@@ -62,10 +62,12 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
 
   // A callable that enqueues one evaluation and returns a tuple with one Ciphertext an output; it
   // does not synchronise. Intermediate results are freed after their last reader. It shares this,
-  // has what copies tiles of its own, and serves one thread at a time: make one an instance. Errors
-  // of the device where that cannot be made. The callable's: InvalidArgument, naming the input,
+  // has what copies tiles of its own, and serves one thread at a time: make one an instance.
+  // `output_events` are empty, or as many as outputs; else InvalidArgument. Errors of the device
+  // where what copies tiles cannot be made. The callable's: InvalidArgument, naming the input,
   // where one is not in the state that the program takes.
-  absl::StatusOr<execution::ProgramFunction> MakeFunction() const;
+  absl::StatusOr<execution::ProgramFunction> MakeFunction(
+      execution::OutputEvents output_events = {}) const;
 
   // Inputs on the device that can be evaluated and captured: ciphertexts of zeros in the states
   // that the program takes, and a key table whose every slot is the placeholder, which must be of

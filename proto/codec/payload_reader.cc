@@ -137,6 +137,15 @@ void PayloadReader::CheckWrittenResidues() {
   }
 }
 
+absl::StatusOr<std::optional<value::ValueTree>> PayloadReader::CompletedChild(size_t index) const {
+  CIPHERD_RETURN_IF_ERROR(residue_status_);
+  CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree tree, admitted_.Assemble(tensors_));
+  size_t tensor_count = 0;
+  for (size_t i = 0; i <= index; ++i) tensor_count += value::TensorsOf(tree[i]).size();
+  if (tensor_index_ < tensor_count) return std::nullopt;
+  return tree[index];
+}
+
 absl::StatusOr<value::ValueTree> PayloadReader::Finish() && {
   if (remaining_bytes_ > 0) {
     return internal::Mismatch(admitted_.path(), ".payload",

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,10 @@ class PayloadReader {
   // the end of the payload), and word that the first `count` of them have been written.
   std::span<uint8_t> NextRegion();
   absl::Status Advance(size_t count);
+
+  // Child `index` of a list or tuple, where every byte up to its end has come; nothing where some
+  // have not. For who uses a payload before it is complete. Errors as Finish's for residues.
+  absl::StatusOr<std::optional<value::ValueTree>> CompletedChild(size_t index) const;
 
   // The tree, once every byte has come and every residue was below its prime.
   absl::StatusOr<value::ValueTree> Finish() &&;

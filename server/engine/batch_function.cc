@@ -26,12 +26,14 @@ struct Branch {
 
 class BatchFunction {
  public:
-  static absl::StatusOr<std::shared_ptr<BatchFunction>> Make(const FunctionFactory& make_function,
-                                                             int batch_size,
-                                                             runtime::Device& device) {
+  static absl::StatusOr<std::shared_ptr<BatchFunction>> Make(
+      const FunctionFactory& make_function, int batch_size, runtime::Device& device,
+      std::span<const execution::OutputEvents> output_events) {
     auto batch = std::make_shared<BatchFunction>();
     for (int item = 0; item < batch_size; ++item) {
-      CIPHERD_ASSIGN_OR_RETURN(batch->functions_.emplace_back(), make_function());
+      CIPHERD_ASSIGN_OR_RETURN(
+          batch->functions_.emplace_back(),
+          make_function(output_events.empty() ? execution::OutputEvents() : output_events[item]));
     }
     CIPHERD_ASSIGN_OR_RETURN(batch->forked_, device.CreateEvent());
     for (int item = 1; item < batch_size; ++item) {
@@ -96,11 +98,11 @@ class BatchFunction {
 
 }  // namespace
 
-absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(const FunctionFactory& make_function,
-                                                             int batch_size,
-                                                             runtime::Device& device) {
+absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(
+    const FunctionFactory& make_function, int batch_size, runtime::Device& device,
+    std::span<const execution::OutputEvents> output_events) {
   CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<BatchFunction> batch,
-                           BatchFunction::Make(make_function, batch_size, device));
+                           BatchFunction::Make(make_function, batch_size, device, output_events));
   return [batch](std::span<const ValueTree> inputs, runtime::Stream& stream) {
     return (*batch)(inputs, stream);
   };

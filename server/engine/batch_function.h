@@ -11,6 +11,8 @@
 // may be used on the caller's stream.
 #pragma once
 
+#include <span>
+
 #include "absl/status/statusor.h"
 #include "core/execution/program_function.h"
 #include "core/runtime/device.h"
@@ -18,10 +20,10 @@
 
 namespace cipherd::engine {
 
-// `make_function` makes a callable for each item. `device` outlives the callable. `batch_size` is
-// at least 1.
-absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(const FunctionFactory& make_function,
-                                                             int batch_size,
-                                                             runtime::Device& device);
+// `make_function` makes a callable for each item, with that item's of `output_events` where there
+// are any. `device` outlives the callable. `batch_size` is at least 1.
+absl::StatusOr<execution::ProgramFunction> MakeBatchFunction(
+    const FunctionFactory& make_function, int batch_size, runtime::Device& device,
+    std::span<const execution::OutputEvents> output_events = {});
 
 }  // namespace cipherd::engine

@@ -62,15 +62,21 @@ absl::Status DeviceSubmission::LoadKeys(WorkerStreams& streams, KeyResidency& re
   return failure;
 }
 
-absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, std::function<void()> on_done) {
+absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, const Listener* listener) {
   // By its return it has let go of the borrowed outputs: as soon as `on_done` is enqueued the
   // program may be unloaded, and what it has is to be gone by then.
-  CIPHERD_RETURN_IF_ERROR(EnqueueStages(streams));
-  return on_done ? streams.output->LaunchHost(std::move(on_done)) : absl::OkStatus();
+  CIPHERD_RETURN_IF_ERROR(EnqueueStages(streams, listener));
+  return listener == nullptr ? absl::OkStatus() : streams.output->LaunchHost(listener->on_done);
 }
 
-absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams) {
+absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams, const Listener* listener) {
   ProgramInstance& instance = *instance_;
+  // All of them before anything is enqueued: from then on the completion thread reads it.
+  for (size_t output = 0; output < instance.early_output_count(); ++output) {
+    for (size_t item = 0; item < items_.size(); ++item) {
+      if (items_[item].request->wants_early_outputs()) early_outputs_.push_back({item, output});
+    }
+  }
   CIPHERD_ASSIGN_OR_RETURN(inputs_copied_, CopyInputs(*streams.transfer));
 
   for (const Item& item : items_) {
@@ -83,6 +89,7 @@ absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams) {
       instance.graph().ReplayPrepared(*streams.compute, {.copy_handle = inputs_copied_}));
   CIPHERD_ASSIGN_OR_RETURN(replayed_, instance.graph().completion_event());
 
+  CIPHERD_RETURN_IF_ERROR(CopyEarlyOutputs(borrowed, listener, *streams.output));
   CIPHERD_RETURN_IF_ERROR(streams.output->Wait(*replayed_));
   CIPHERD_RETURN_IF_ERROR(streams.output->Record(instance.output_started()));
   CIPHERD_RETURN_IF_ERROR(CopyOutputs(borrowed, *streams.output));
@@ -108,17 +115,59 @@ absl::StatusOr<execution::CopyHandle> DeviceSubmission::CopyInputs(runtime::Stre
   return copied;
 }
 
+absl::Status DeviceSubmission::CopyEarlyOutputs(const value::ValueTree& borrowed,
+                                                const Listener* listener,
+                                                runtime::Stream& stream) {
+  ProgramInstance& instance = *instance_;
+  for (size_t i = 0; i < early_outputs_.size(); ++i) {
+    const auto [item, output] = early_outputs_[i];
+    CIPHERD_RETURN_IF_ERROR(stream.Wait(instance.output_computed(item, output)));
+    CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(
+        borrowed[item][output], items_[item].request->outputs()[output], stream));
+    if (listener == nullptr) {
+      CIPHERD_RETURN_IF_ERROR(stream.Record(instance.early_output_copied(item, output)));
+    } else {
+      CIPHERD_RETURN_IF_ERROR(
+          stream.LaunchHost([tell = listener->on_early_output, i] { tell(i); }));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status DeviceSubmission::CopyOutputs(const value::ValueTree& borrowed,
-                                           runtime::Stream& output) {
-  for (size_t i = 0; i < items_.size(); ++i) {
-    CIPHERD_RETURN_IF_ERROR(
-        value::CopyTreeAsync(borrowed[i], items_[i].request->outputs(), output));
+                                           runtime::Stream& stream) {
+  for (size_t item = 0; item < items_.size(); ++item) {
+    const Request& request = *items_[item].request;
+    const size_t copied = request.wants_early_outputs() ? instance_->early_output_count() : 0;
+    for (size_t output = copied; output < borrowed[item].children().size(); ++output) {
+      CIPHERD_RETURN_IF_ERROR(
+          value::CopyTreeAsync(borrowed[item][output], request.outputs()[output], stream));
+    }
   }
   return absl::OkStatus();
 }
 
 std::vector<const runtime::Event*> DeviceSubmission::milestones() const {
-  return {replayed_.get(), instance_->output_copied().get()};
+  std::vector<const runtime::Event*> milestones;
+  for (const EarlyOutput& early : early_outputs_) {
+    milestones.push_back(&instance_->early_output_copied(early.item, early.output));
+  }
+  milestones.push_back(replayed_.get());
+  milestones.push_back(instance_->output_copied().get());
+  return milestones;
+}
+
+void DeviceSubmission::OnMilestone(size_t index) {
+  if (index < early_outputs_.size()) {
+    TellEarlyOutput(index);
+  } else {
+    ReadReplayTimes();
+  }
+}
+
+void DeviceSubmission::TellEarlyOutput(size_t output) {
+  const EarlyOutput& early = early_outputs_[output];
+  items_[early.item].request->TellOutputs(early.output + 1);
 }
 
 void DeviceSubmission::ReadReplayTimes() {

@@ -57,18 +57,31 @@ class DeviceSubmission {
   bool has_items() const { return !items_.empty(); }
   std::vector<Refusal> TakeRefused() { return std::exchange(refused_, {}); }
 
+  // What host functions on the output stream tell of, where completion is told and not asked for.
+  struct Listener {
+    // Number `output` of EarlyOutputs() has been copied.
+    std::function<void(size_t output)> on_early_output;
+    std::function<void()> on_done;
+  };
+
   // Enqueues, without blocking:
   //   transfer: inputs and key table into the instance
   //   compute:  waits for keys and inputs, replays
-  //   output:   waits for the replay, copies the borrowed outputs into the requests' pinned trees,
-  //             then runs `on_done`, where there is one
-  absl::Status Enqueue(WorkerStreams& streams, std::function<void()> on_done);
+  //   output:   copies outputs that requests want early, each as soon as it is computed; waits for
+  //             the replay, copies the rest of the borrowed outputs into the requests' pinned trees
+  // with the calls of `listener`, where there is one, in between and behind.
+  absl::Status Enqueue(WorkerStreams& streams, const Listener* listener);
 
   // After an error of either: whether the device may use what this holds.
   bool may_be_under_way() const { return may_be_under_way_; }
 
-  // The end of the replay, then that of everything. After Enqueue.
+  // Early outputs, in the order in which they are copied, the end of the replay, then that of
+  // everything. After Enqueue.
   std::vector<const runtime::Event*> milestones() const;
+  // Milestone `index` has passed, and the last one has not.
+  void OnMilestone(size_t index);
+  // Tells the request whose it is of early output `output`.
+  void TellEarlyOutput(size_t output);
   absl::Duration& expected_wait() const { return instance_->expected_wait(); }
 
   // The completion thread has learnt of the end.
@@ -87,14 +100,24 @@ class DeviceSubmission {
   std::vector<RequestPtr> Release();
 
  private:
-  // All of Enqueue but `on_done`.
-  absl::Status EnqueueStages(WorkerStreams& streams);
+  // An output that its request wants as soon as it is there.
+  struct EarlyOutput {
+    size_t item;
+    size_t output;
+  };
+
+  // All of Enqueue but the last call of the listener.
+  absl::Status EnqueueStages(WorkerStreams& streams, const Listener* listener);
   absl::StatusOr<execution::CopyHandle> CopyInputs(runtime::Stream& transfer);
+  absl::Status CopyEarlyOutputs(const value::ValueTree& borrowed, const Listener* listener,
+                                runtime::Stream& output);
+  // Those that have not been copied early.
   absl::Status CopyOutputs(const value::ValueTree& borrowed, runtime::Stream& output);
   // The item that is computed at `place` of the batch.
   const Item& ItemAt(int place) const { return items_[place % items_.size()]; }
 
   std::vector<Item> items_;
+  std::vector<EarlyOutput> early_outputs_;
   std::vector<Refusal> refused_;
   ProgramPool::Lease instance_;
   // When the device thread had it.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/status_macros.h"
@@ -125,9 +126,10 @@ absl::StatusOr<ProgramBinding> InterpretedProgram::Bind(runtime::Device& device,
                                              context, /*seed=*/2 + i, stream));
   }
   binding.example_keys = key;
-  binding.make_function = [device_context,
-                           interpreter]() -> absl::StatusOr<execution::ProgramFunction> {
-    CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, interpreter->MakeFunction());
+  binding.make_function = [device_context, interpreter](execution::OutputEvents output_events)
+      -> absl::StatusOr<execution::ProgramFunction> {
+    CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
+                             interpreter->MakeFunction(std::move(output_events)));
     // Which the interpreter refers to.
     return [device_context, function = std::move(function)](
                std::span<const value::ValueTree> inputs, runtime::Stream& on) {

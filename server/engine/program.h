@@ -36,6 +36,8 @@ struct ProgramInfo {
   execution::ValueTreeSignature output_signature;
   int64_t input_bytes = 0;
   int64_t output_bytes = 0;
+
+  size_t output_count() const { return output_signature.children().size(); }
 };
 
 // Storage for one evaluation: tuples, one child an input or output.
@@ -47,7 +49,9 @@ struct EvaluationTrees {
 using TensorFactory =
     std::function<absl::StatusOr<value::Tensor>(value::DType dtype, std::vector<int64_t> shape)>;
 
-using FunctionFactory = std::function<absl::StatusOr<execution::ProgramFunction>()>;
+// `output_events` are empty, or one an output (execution::OutputEvents).
+using FunctionFactory = std::function<absl::StatusOr<execution::ProgramFunction>(
+    execution::OutputEvents output_events)>;
 
 // A program on one device. Every instance on that device shares it.
 struct ProgramBinding {

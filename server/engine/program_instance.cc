@@ -71,6 +71,19 @@ bool HoldSameBytes(const value::ValueTree& a, const value::ValueTree& b) {
   return std::ranges::equal(value::TensorsOf(a), value::TensorsOf(b), same);
 }
 
+// One event an output for each item.
+absl::StatusOr<std::vector<execution::OutputEvents>> MakeOutputEvents(int batch_size,
+                                                                      size_t output_count,
+                                                                      runtime::Device& device) {
+  std::vector<execution::OutputEvents> events(batch_size);
+  for (execution::OutputEvents& of_item : events) {
+    for (size_t output = 0; output < output_count; ++output) {
+      CIPHERD_ASSIGN_OR_RETURN(of_item.emplace_back(), device.CreateEvent());
+    }
+  }
+  return events;
+}
+
 // One replay of the batch and one eager run of a single evaluation, compared on the host.
 absl::Status VerifyReplay(const Program& program, const ProgramBinding& binding,
                           std::span<const value::ValueTree> example,
@@ -82,7 +95,8 @@ absl::Status VerifyReplay(const Program& program, const ProgramBinding& binding,
     CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
     return host.outputs;
   };
-  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function, binding.make_function());
+  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function,
+                           binding.make_function(/*output_events=*/{}));
   CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree on_device,
                            function(binding.example_inputs, stream));
   CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree eager, download(on_device));
@@ -108,8 +122,15 @@ absl::StatusOr<std::unique_ptr<ProgramInstance>> ProgramInstance::Build(
   execution::CaptureOptions options;
   options.warmup = warmup;
   options.function_name = batch_size == 1 ? info.name : absl::StrCat(info.name, " x", batch_size);
+  if (const size_t output_count = info.output_count(); output_count > 1) {
+    CIPHERD_ASSIGN_OR_RETURN(instance->output_computed_,
+                             MakeOutputEvents(batch_size, output_count, device));
+    CIPHERD_ASSIGN_OR_RETURN(instance->early_output_copied_,
+                             MakeOutputEvents(batch_size, output_count - 1, device));
+  }
   CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
-                           MakeBatchFunction(binding.make_function, batch_size, device));
+                           MakeBatchFunction(binding.make_function, batch_size, device,
+                                             instance->output_computed_));
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<value::ValueTree> example,
                            BatchExample(binding, batch_size, stream));
   CIPHERD_ASSIGN_OR_RETURN(instance->graph_, execution::CudaGraphProgram::Capture(

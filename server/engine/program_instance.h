@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/ckks/key_set.h"
 #include "core/execution/cuda_graph_program.h"
+#include "core/execution/program_function.h"
 #include "core/runtime/device.h"
 #include "core/runtime/event.h"
 #include "core/runtime/stream.h"
@@ -48,6 +49,18 @@ class ProgramInstance {
   runtime::Event& output_started() { return *events_[2]; }
   const std::shared_ptr<runtime::Event>& output_copied() { return events_[3]; }
 
+  // Outputs but the last one can be had before a replay has ended: the replay records
+  // output_computed, and whoever runs the batch early_output_copied. 0 for a program with one output.
+  size_t early_output_count() const {
+    return output_computed_.empty() ? 0 : output_computed_.front().size() - 1;
+  }
+  const runtime::Event& output_computed(int item, size_t output) const {
+    return *output_computed_[item][output];
+  }
+  runtime::Event& early_output_copied(int item, size_t output) {
+    return *early_output_copied_[item][output];
+  }
+
   // How long the latest batch was waited for, for who waits for the next one.
   absl::Duration& expected_wait() { return expected_wait_; }
 
@@ -60,6 +73,9 @@ class ProgramInstance {
   // Pinned uint64 [batch_size, max(1, keys)].
   value::Tensor key_table_;
   std::shared_ptr<runtime::Event> events_[4];
+  // By item, then by output.
+  std::vector<execution::OutputEvents> output_computed_;
+  std::vector<execution::OutputEvents> early_output_copied_;
   absl::Duration expected_wait_;
 };
 

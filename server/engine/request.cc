@@ -59,7 +59,8 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   const RequestState terminal = TerminalStateFor(from, status);
   // Whoever wins the transition owns what is below.
   if (!Advance(from, terminal)) return false;
-  trees_.Return();
+  PinnedPool::Lease trees = std::move(trees_);
+  if (!wants_early_outputs()) trees.Return();
   keys_.reset();
   admission_.Release();
   {
@@ -70,7 +71,13 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   const Continuation continuation = std::exchange(continuation_, nullptr);
   const bool is_awaited = from == RequestState::kQueued || from == RequestState::kExecuting;
   if (is_awaited && continuation) continuation(status);
+  // Whoever read early outputs knows by now that it may not any more.
+  trees.Return();
   return true;
+}
+
+void Request::TellOutputs(size_t count) {
+  if (CheckAlive().ok()) output_listener_(count);
 }
 
 void Request::ContinueWithResult() {

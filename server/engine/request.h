@@ -86,6 +86,17 @@ class Request {
   // Sets who is told of the result. In kReceiving.
   void set_continuation(Continuation continuation) { continuation_ = std::move(continuation); }
 
+  // Asks for outputs as they are computed. Called with a growing `count`, unless the end is near
+  // enough to be told instead: the first `count` of outputs() are there. On the worker's thread, in kExecuting: must not block. It may get at
+  // outputs() only while it runs, and keep reading what those tensors hold until the continuation
+  // is called: until then their lease stays. The last output comes with the continuation.
+  using OutputListener = std::function<void(size_t count)>;
+  // In kReceiving.
+  void set_output_listener(OutputListener listener) { output_listener_ = std::move(listener); }
+  bool wants_early_outputs() const { return output_listener_ != nullptr; }
+  // In kExecuting, by the worker. Says nothing to a request that is about to end early.
+  void TellOutputs(size_t count);
+
   // Asks for an early end; takes effect where the one in charge next looks.
   void RequestCancel() { cancel_requested_.store(true, std::memory_order_release); }
   // Cancelled, DeadlineExceeded, or OK.
@@ -97,7 +108,7 @@ class Request {
 
   // Ends in the terminal state for `status`; false where the state is no longer `from`. Gives back
   // the leases, closes the ledger entry and then, from kQueued and kExecuting, tells the
-  // continuation.
+  // continuation (before the trees go back, where somebody may be reading early outputs).
   bool Finish(RequestState from, const absl::Status& status);
 
   // Tells the continuation that the result is there. In kReplying, by the worker, once.
@@ -124,6 +135,7 @@ class Request {
   DeviceTimeline timeline_;
   absl::Time queued_at_;
   Continuation continuation_;
+  OutputListener output_listener_;
 
   mutable absl::Mutex mu_;
   // Also of whoever cancels.

@@ -186,15 +186,20 @@ void Worker::Submit(DeviceSubmission submission) {
   EndRefused(it->TakeRefused());
   const bool is_polled = environment_.completion == CompletionMode::kPolled;
   if (status.ok() && it->has_items()) {
-    std::function<void()> on_done;
-    if (!is_polled) {
-      on_done = [this, it] {
-        absl::MutexLock lock(&mu_);
-        completed_.splice(completed_.end(), in_flight_, it);
-        changed_.SignalAll();
-      };
-    }
-    status = it->Enqueue(streams_, std::move(on_done));
+    const DeviceSubmission::Listener listener = {
+        .on_early_output =
+            [this, it](size_t output) {
+              absl::MutexLock lock(&mu_);
+              early_outputs_.push_back({&*it, output});
+              changed_.SignalAll();
+            },
+        .on_done =
+            [this, it] {
+              absl::MutexLock lock(&mu_);
+              completed_.splice(completed_.end(), in_flight_, it);
+              changed_.SignalAll();
+            }};
+    status = it->Enqueue(streams_, is_polled ? nullptr : &listener);
     // Once told of, the submission may be gone.
     if (status.ok() && !is_polled) return;
   }
@@ -239,10 +244,13 @@ void Worker::ReportFault(const absl::Status& cause) {
 void Worker::RunCompletionThread() {
   CompletionPoller poller;
   while (true) {
+    EarlyOutputs early_outputs;
     Submissions completed;
     const absl::Status status = environment_.completion == CompletionMode::kPolled
                                     ? AwaitPolled(poller, completed)
-                                    : AwaitNotified(completed);
+                                    : AwaitNotified(early_outputs, completed);
+    // Before what they are of: only this thread ends what is in flight.
+    for (const auto& [submission, output] : early_outputs) submission->TellEarlyOutput(output);
     for (DeviceSubmission& submission : completed) Complete(submission);
     if (absl::IsCancelled(status)) return;
     if (status.ok()) continue;
@@ -251,9 +259,9 @@ void Worker::RunCompletionThread() {
   }
 }
 
-absl::Status Worker::AwaitNotified(Submissions& completed) {
+absl::Status Worker::AwaitNotified(EarlyOutputs& early_outputs, Submissions& completed) {
   absl::MutexLock lock(&mu_);
-  while (completed_.empty()) {
+  while (completed_.empty() && early_outputs_.empty()) {
     if (!fault_.ok()) return fault_;
     if (device_thread_ended_ && in_flight_.empty()) return absl::CancelledError("stopped");
     const bool timed_out = changed_.WaitWithTimeout(&mu_, environment_.fault_poll_interval);
@@ -263,6 +271,7 @@ absl::Status Worker::AwaitNotified(Submissions& completed) {
       ReportFault(health);
     }
   }
+  early_outputs.swap(early_outputs_);
   completed.splice(completed.end(), completed_);
   return absl::OkStatus();
 }
@@ -284,7 +293,7 @@ absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& complete
   const CompletionPoller::Listener listener = {
       // So that the device thread is awake when an instance and maybe a client come free.
       .on_near_end = [this] { environment_.scheduler.Wake(); },
-      .on_completed = [first](size_t) { first->ReadReplayTimes(); }};
+      .on_completed = [first](size_t milestone) { first->OnMilestone(milestone); }};
   const absl::StatusOr<bool> done =
       poller.Await(first->milestones(), first->expected_wait(), has_faulted_, listener);
   absl::MutexLock lock(&mu_);
@@ -323,6 +332,7 @@ void Worker::EndAfterFault(const absl::Status& cause) {
     absl::MutexLock lock(&mu_);
     failed.splice(failed.end(), in_flight_);
     failed.splice(failed.end(), completed_);
+    early_outputs_.clear();
     enqueued_count_ = 0;
   }
   const absl::Status unavailable =

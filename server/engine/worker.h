@@ -26,6 +26,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -104,6 +105,8 @@ class Worker {
  private:
   class BatchClaim;
   using Submissions = std::list<DeviceSubmission>;
+  // A submission, and which of its early outputs.
+  using EarlyOutputs = std::vector<std::pair<DeviceSubmission*, size_t>>;
 
   Worker(std::string name, Environment environment);
 
@@ -118,9 +121,11 @@ class Worker {
   void EndRefused(std::vector<DeviceSubmission::Refusal> refused);
 
   void RunCompletionThread();
-  // Waits for completed submissions and moves them out. Cancelled once there will be no more, the
-  // fault once there is one.
-  absl::Status AwaitNotified(Submissions& completed) ABSL_LOCKS_EXCLUDED(mu_);
+  // Wait for completed submissions and move them out; beside them, early outputs that have been
+  // told of, where those are not told to the requests here. Cancelled once there will be no more,
+  // the fault once there is one.
+  absl::Status AwaitNotified(EarlyOutputs& early_outputs, Submissions& completed)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status AwaitPolled(CompletionPoller& poller, Submissions& completed)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Complete(DeviceSubmission& submission);
@@ -155,6 +160,8 @@ class Worker {
   // On the streams in the order of submission, and those that the streams are done with.
   Submissions in_flight_ ABSL_GUARDED_BY(mu_);
   Submissions completed_ ABSL_GUARDED_BY(mu_);
+  // Of those, which the requests have not been told of; where completion is told.
+  EarlyOutputs early_outputs_ ABSL_GUARDED_BY(mu_);
   // Of in_flight_, from the front, those that are enqueued wholly.
   size_t enqueued_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,6 +97,32 @@ TEST(PayloadReaderTest, RegionsFilledInPlaceGiveTheSameTree) {
   EXPECT_THAT(reader.Advance(1), StatusIs(absl::StatusCode::kInternal));
   ASSERT_OK_AND_ASSIGN(const ValueTree received, std::move(reader).Finish());
   EXPECT_EQ(PayloadOf(received), payload);
+}
+
+TEST(PayloadReaderTest, AChildIsThereOnceItsLastByteIs) {
+  const ValueTree tree = MixedTree();
+  const std::string payload = PayloadOf(tree);
+  PayloadReader reader = ReaderOf(tree);
+  std::vector<uint64_t> ends;
+  uint64_t end = 0;
+  for (const ValueTree& child : tree.children()) {
+    ends.push_back(end += static_cast<uint64_t>(value::ValueTreeNbytes(child)));
+  }
+  for (size_t at = 0; at <= payload.size(); ++at) {
+    for (size_t i = 0; i < ends.size(); ++i) {
+      ASSERT_OK_AND_ASSIGN(const std::optional<ValueTree> child, reader.CompletedChild(i));
+      ASSERT_EQ(child.has_value(), ends[i] <= at) << "child " << i << " after " << at;
+      if (child.has_value() && ends[i] == at) EXPECT_EQ(PayloadOf(*child), PayloadOf(tree[i]));
+    }
+    if (at < payload.size()) ASSERT_OK(reader.Write(std::string_view(payload).substr(at, 1)));
+  }
+}
+
+TEST(PayloadReaderTest, AChildWithAResidueThatIsNotBelowItsPrimeIsNoChild) {
+  const ValueTree tree = ValueTree::Tuple({ValueTree::Value(MakeCiphertext(*SmallContext(), 0))});
+  PayloadReader reader = ReaderOf(tree);
+  ASSERT_OK(reader.Write(std::string(PayloadOf(tree).size(), '\xff')));
+  EXPECT_THAT(reader.CompletedChild(0), StatusIs(kInvalid, HasSubstr("residues below the prime")));
 }
 
 TEST(PayloadReaderTest, AnEmptyPayloadFinishesAtOnce) {

@@ -228,6 +228,35 @@ TEST_P(InterpreterTest, AReplayEqualsTheEagerEvaluationBitForBit) {
   }
 }
 
+TEST_P(InterpreterTest, AnOutputCanBeReadOnceItsEventSaysSo) {
+  ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
+  const size_t output_count = program_->spec.outputs.size();
+  execution::OutputEvents events;
+  for (size_t i = 0; i < output_count; ++i) {
+    ASSERT_OK_AND_ASSIGN(events.emplace_back(), device_->CreateEvent());
+  }
+  ASSERT_OK_AND_ASSIGN(auto function, interpreter_->MakeFunction(events));
+  ASSERT_OK_AND_ASSIGN(auto examples, interpreter_->ExampleInputs(*placeholder_, *stream_));
+  ASSERT_OK_AND_ASSIGN(const auto captured, CudaGraphProgram::Capture(function, examples));
+  ASSERT_OK_AND_ASSIGN(auto client, TestClient::Make(program_, 1, *stream_));
+  ASSERT_OK_AND_ASSIGN(auto replaying, device_->CreateStream("replaying"));
+  for (uint64_t seed : {1, 2, 3}) {
+    ASSERT_OK_AND_ASSIGN(const auto encrypted, client->Encrypt(RandomInputs(program_->spec, seed)));
+    ASSERT_OK_AND_ASSIGN(const value::ValueTree eager, function_(encrypted, *stream_));
+    ASSERT_OK_AND_ASSIGN(const auto eager_words, Words(eager));
+    ASSERT_OK_AND_ASSIGN(const value::ValueTree replayed, captured->Replay(encrypted, *replaying));
+    for (size_t i = 0; i < output_count; ++i) {
+      ASSERT_OK(stream_->Wait(*events[i]));
+      ASSERT_OK_AND_ASSIGN(const auto words, Words(value::ValueTree::Tuple({replayed[i]})));
+      EXPECT_EQ(words[0], eager_words[i]) << program_->spec.outputs[i].name;
+    }
+    ASSERT_OK(replaying->Synchronize());
+  }
+  events.pop_back();
+  EXPECT_THAT(interpreter_->MakeFunction(events).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("output_events")));
+}
+
 TEST_P(InterpreterTest, AnotherTableBindsAnotherTenantsKeysToTheSameGraph) {
   ASSERT_NO_FATAL_FAILURE(Bind(EveryOperation()));
   ASSERT_OK_AND_ASSIGN(const auto captured, Capture());

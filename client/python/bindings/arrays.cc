@@ -72,4 +72,9 @@ OutputArrays ToArrays(const client::NamedVectors& outputs) {
   return arrays;
 }
 
+OutputArray ToArray(const client::ItemsView& items) {
+  const double* const end = items.numbers + items.item_count * items.element_count;
+  return ToArray(std::vector<double>(items.numbers, end), items.item_count, items.element_count);
+}
+
 }  // namespace cipherd::python

@@ -28,5 +28,7 @@ using OutputArrays = std::map<std::string, OutputArray>;
 
 OutputArrays ToArrays(std::map<std::string, client::ItemsArray> outputs);
 OutputArrays ToArrays(const client::NamedVectors& outputs);
+// A copy.
+OutputArray ToArray(const client::ItemsView& items);
 
 }  // namespace cipherd::python

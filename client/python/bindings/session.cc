@@ -40,6 +40,8 @@ using CancellationPtr = std::shared_ptr<client::Cancellation>;
 using Progress = nb::typed<nb::callable, nb::object(uint64_t, uint64_t)>;
 // With an EvaluationTuple or an exception.
 using Callback = nb::typed<nb::callable, nb::object(nb::object)>;
+// With the name of an output, the first of its items, and their array.
+using OnOutput = nb::typed<nb::callable, nb::object(std::string, int64_t, OutputArray)>;
 
 std::unique_ptr<SessionObject> Create(const ClientObject& client, const Program& program,
                                       const std::optional<std::string>& secret_key_path,
@@ -184,9 +186,23 @@ EvaluationTuple Evaluate(const SessionObject& self, const InputArrays& inputs,
 // An evaluation that nobody waits for: what it needs until its callback has returned.
 struct Pending {
   std::shared_ptr<OpenSession> open;
+  // May be none.
+  nb::object on_output;
   nb::object callback;
   std::unique_ptr<LiveCall> call;
 };
+
+void ReportPart(Pending& pending, const client::OutputPart& part) {
+  const nb::gil_scoped_acquire gil;
+  // The interpreter waits for its calls before it ends: this does not happen.
+  if (!gil) return;
+  const CallbackScope in_callback;
+  try {
+    pending.on_output(part.output, part.first_item, ToArray(part.items));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("cipherd: callback of an output");
+  }
+}
 
 // With the outputs, or the exception that they are not there for.
 void Report(Pending& pending, absl::StatusOr<client::BulkResult> outcome) {
@@ -201,23 +217,29 @@ void Report(Pending& pending, absl::StatusOr<client::BulkResult> outcome) {
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("cipherd: callback of an evaluation");
   }
+  pending.on_output = nb::object();
   pending.callback = nb::object();
 }
 
-// Calls `callback` once, on a thread of cipherd's, with what Evaluate returns or would raise. What
+// Calls `callback` once, on a thread of cipherd's, with what Evaluate returns or would raise, and
+// before it `on_output`, where there is one, with each output of each request as it comes. What
 // this raises itself comes without a callback. Returns what cancels the evaluation.
 CancellationPtr StartEvaluation(const SessionObject& self, const InputArrays& inputs,
                                 const std::string& request_id,
                                 std::optional<double> timeout_seconds, int in_flight,
-                                Callback callback) {
+                                Callback callback, std::optional<OnOutput> on_output) {
   const std::shared_ptr<OpenSession> open = Open(self);
   const auto pending = std::make_shared<Pending>();
   pending->open = open;
   pending->call = std::make_unique<LiveCall>(self.owner);
   const CancellationPtr cancellation = pending->call->cancellation();
-  const client::BulkEvaluation::Options options =
+  client::BulkEvaluation::Options options =
       ToOptions(request_id, timeout_seconds, in_flight, cancellation);
   pending->callback = std::move(callback);
+  if (on_output.has_value()) {
+    pending->on_output = *std::move(on_output);
+    options.on_output = [pending](const client::OutputPart& part) { ReportPart(*pending, part); };
+  }
   ThrowIfError(client::BulkEvaluation::Start(TargetOf(self, *open), client::WorkPool::OfProcess(),
                                              ToItems(inputs), options,
                                              [pending](absl::StatusOr<client::BulkResult> outcome) {
@@ -274,7 +296,8 @@ void BindSession(nb::module_& module) {
       .def("evaluate", &Evaluate, nb::arg("inputs"), nb::arg("request_id"),
            nb::arg("timeout").none(), nb::arg("in_flight"))
       .def("start_evaluation", &StartEvaluation, nb::arg("inputs"), nb::arg("request_id"),
-           nb::arg("timeout").none(), nb::arg("in_flight"), nb::arg("callback"))
+           nb::arg("timeout").none(), nb::arg("in_flight"), nb::arg("callback"),
+           nb::arg("on_output").none())
       .def(
           "encrypt",
           [](const SessionObject& self, const InputArrays& inputs) {

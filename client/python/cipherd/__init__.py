@@ -30,7 +30,7 @@ from cipherd.errors import (
     WrongKeysError,
 )
 from cipherd.program import Input, Layout, Output, Program, ProgramSummary
-from cipherd.result import RequestReport, Result
+from cipherd.result import OutputPart, RequestReport, Result
 from cipherd.session import Session
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "LimitExceededError",
     "NotFoundError",
     "Output",
+    "OutputPart",
     "OverloadedError",
     "Program",
     "ProgramSummary",

@@ -33,13 +33,17 @@ class Rows:
         return {name: rows[0] if len(rows) == 1 else rows for name, rows in outputs.items()}
 
 
-def to_rows(program: Program, inputs: ArrayLike | Mapping[str, ArrayLike]) -> Rows:
+def to_rows(
+    program: Program, inputs: ArrayLike | Mapping[str, ArrayLike], *, by_part: bool = False
+) -> Rows:
     """Checks names, types and shapes.
+
+    ``by_part``: outputs go by name in any case, so that an array will do for the only input.
 
     Raises InvalidInputError naming the input, what was expected and what was given.
     """
     is_mapping = isinstance(inputs, Mapping)
-    named = _by_name(program, inputs)
+    named = _by_name(program, inputs, by_part)
     rows: dict[str, Array] = {}
     had_items: list[bool] = []
     for one in program.inputs:
@@ -60,10 +64,10 @@ def one_output(program: Program, outputs: dict[str, Array]) -> Array:
     return outputs[program.outputs[0].name]
 
 
-def _by_name(program: Program, inputs: Any) -> Mapping[str, ArrayLike]:
+def _by_name(program: Program, inputs: Any, by_part: bool) -> Mapping[str, ArrayLike]:
     expected = [one.name for one in program.inputs]
     if not isinstance(inputs, Mapping):
-        if len(expected) == 1 and len(program.outputs) == 1:
+        if len(expected) == 1 and (by_part or len(program.outputs) == 1):
             return {expected[0]: inputs}
         names = ", ".join(f"'{name}': ..." for name in expected)
         raise invalid_input(

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from cipherd._arrays import Array
 
-__all__ = ["RequestReport", "Result"]
+__all__ = ["OutputPart", "RequestReport", "Result"]
+
+
+@dataclass(frozen=True)
+class OutputPart:
+    """One output of one request, as it came."""
+
+    output: str
+    first_item: int
+    """Of all the items that are evaluated, the first one of these."""
+    values: Array
+    """``[items, elements]``, or ``[elements]`` where the inputs were one item."""
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class RealProgramBatchTest : public ::testing::Test {
     }
     spec.Add({.name = "ab", .kind = OperationKind::kAdd, .a = "matrix_a", .b = "matrix_b"});
     spec.Add({.name = "abc", .kind = OperationKind::kSubtract, .a = "ab", .b = "matrix_c"});
-    spec.Output("abc");
+    spec.Output("matrix_a").Output("ab").Output("abc");
     return InterpretedProgram::Create(programs::CheckProgram(spec.Build(), spec.constants(),
                                                              ckks::SecurityPolicy::kAllowInsecure)
                                           .value())
@@ -204,17 +204,29 @@ class RealProgramBatchTest : public ::testing::Test {
     return status;
   }
 
-  // The results of requests of three tenants, all submitted before the first one runs.
-  static std::vector<std::vector<uint8_t>> ResultsWith(const std::vector<int>& batch_sizes,
-                                                       int request_count,
-                                                       int64_t constant_memory_bytes = INT64_MAX) {
-    std::vector<std::vector<uint8_t>> results(request_count);
+  struct Options {
+    int64_t constant_memory_bytes = INT64_MAX;
+    std::string device = "cpu";
+    // Outputs are taken when they are told of, as they are then.
+    bool takes_early_outputs = false;
+  };
+
+  // The outputs of requests of three tenants, all submitted before the first one runs.
+  using Bytes = std::vector<uint8_t>;
+  static std::vector<std::vector<Bytes>> ResultsWith(const std::vector<int>& batch_sizes,
+                                                     int request_count) {
+    return ResultsWith(batch_sizes, request_count, Options());
+  }
+  static std::vector<std::vector<Bytes>> ResultsWith(const std::vector<int>& batch_sizes,
+                                                     int request_count, const Options& options) {
+    std::vector<std::vector<Bytes>> results(request_count);
     const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
-    auto engine = Engine::Create(OpenTestDevice("cpu").value(), {}, base::Clock::Real()).value();
+    auto engine =
+        Engine::Create(OpenTestDevice(options.device).value(), {}, base::Clock::Real()).value();
     ServingSettings settings;
     settings.instances = 2;
     settings.batch_sizes = batch_sizes;
-    settings.constant_memory_bytes = constant_memory_bytes;
+    settings.constant_memory_bytes = options.constant_memory_bytes;
     // So that the batches fill.
     settings.max_batch_delay = absl::Seconds(5);
     EXPECT_OK(engine->AddProgram(program, settings));
@@ -230,10 +242,19 @@ class RealProgramBatchTest : public ::testing::Test {
         Fill(*value.FindTensor("data"), *value.metadata.prime_ids, *program->checked().context,
              31 * i + (&child - request->inputs().children().data()));
       }
-      engine->Submit(request, [&, request, i](const absl::Status& status) {
+      const auto take = [&results, request = request.get(), i](size_t count) {
+        for (size_t output = results[i].size(); output < count; ++output) {
+          const value::Tensor& data = *value::TensorsOf(request->outputs()[output]).front();
+          results[i].emplace_back(data.data_as<uint8_t>(),
+                                  data.data_as<uint8_t>() + data.bytes());
+        }
+      };
+      if (options.takes_early_outputs) request->set_output_listener(take);
+      engine->Submit(request, [&, request, i, take](const absl::Status& status) {
         EXPECT_OK(status);
-        const value::Tensor* output = value::TensorsOf(request->outputs()).front();
-        results[i].assign(output->data_as<uint8_t>(), output->data_as<uint8_t>() + output->bytes());
+        const size_t output_count = request->outputs().children().size();
+        EXPECT_LT(results[i].size(), options.takes_early_outputs ? output_count : 1);
+        take(output_count);
         request->Finish(RequestState::kReplying, absl::OkStatus());
         ended.DecrementCount();
       });
@@ -259,7 +280,8 @@ TEST_F(RealProgramBatchTest, ConstantsThatComeInTilesGiveTheSameResults) {
   // room.
   ASSERT_TRUE(program->checked().plans.at("matrix_a").hoists_twice());
   constexpr int64_t kMatrixBytes = 3 * (3 + 2) * 256 * 8;
-  EXPECT_EQ(ResultsWith({1, 4}, kRequests, 2 * kMatrixBytes), ResultsWith({1}, kRequests));
+  const auto tiled = ResultsWith({1, 4}, kRequests, {.constant_memory_bytes = 2 * kMatrixBytes});
+  EXPECT_EQ(tiled, ResultsWith({1}, kRequests));
   auto engine = Engine::Create(OpenTestDevice("cpu").value(), {}, base::Clock::Real()).value();
   ServingSettings settings;
   settings.constant_memory_bytes = 2 * kMatrixBytes - 1;
@@ -269,6 +291,22 @@ TEST_F(RealProgramBatchTest, ConstantsThatComeInTilesGiveTheSameResults) {
                                                     ::testing::HasSubstr("operation 'matrix_a'")));
   EXPECT_EQ(engine->device().device_memory_stats().allocated_bytes, before);
   EXPECT_OK(engine->Stop());
+}
+
+TEST_F(RealProgramBatchTest, EarlyOutputsAreThoseOfTheEndBitForBit) {
+  constexpr int kRequests = 24;
+  const auto at_once = ResultsWith({1}, kRequests);
+  EXPECT_NE(at_once[0][0], at_once[0][1]);
+  for (const std::string& device : cipherd::testing::DevicesUnderTest()) {
+    if (device.find("puppet") != std::string::npos) continue;
+    for (const int batch : {1, 4}) {
+      const std::vector<int> batch_sizes = batch == 1 ? std::vector{1} : std::vector{1, batch};
+      EXPECT_EQ(ResultsWith(batch_sizes, kRequests,
+                            {.device = device, .takes_early_outputs = true}),
+                at_once)
+          << device << ", batches of " << batch;
+    }
+  }
 }
 
 }  // namespace

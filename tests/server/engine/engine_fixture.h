@@ -88,7 +88,7 @@ class EngineTest : public ::testing::Test {
     ASSERT_OK_AND_ASSIGN(engine_,
                          Engine::Create(std::move(device), options,
                                         clock_ == nullptr ? base::Clock::Real() : *clock_));
-    program_ = std::make_shared<TestProgram>("sum", gate_);
+    program_ = std::make_shared<TestProgram>("sum", gate_, /*version=*/1, output_count_);
     ASSERT_OK(engine_->AddProgram(program_, Serving(options)));
     ASSERT_OK(engine_->LoadProgram("sum"));
     for (int tenant = 1; tenant <= 3; ++tenant) {
@@ -148,6 +148,8 @@ class EngineTest : public ::testing::Test {
     return cipherd::testing::MemoryFiguresOf(*runtime_device_).value();
   }
 
+  // Of "sum"; to be set before it starts.
+  int output_count_ = 1;
   runtime::Device* runtime_device_ = nullptr;
   std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::shared_ptr<TestProgram> program_;

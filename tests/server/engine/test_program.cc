@@ -15,6 +15,7 @@ namespace cipherd::engine::testing {
 namespace {
 
 constexpr uint64_t kVersionOffset = 1'000'000'000'000;
+constexpr uint64_t kOutputOffset = 1'000'000'000'000'000;
 constexpr int64_t kKeyBytes = kWordCount * sizeof(uint64_t);
 
 ckks::KeyLayout TwoKeys() {
@@ -29,8 +30,9 @@ base::Sha256Digest HashOf(const std::vector<uint64_t>& words) {
 
 }  // namespace
 
-TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate, int64_t version)
-    : gate_(std::move(gate)) {
+TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate, int64_t version,
+                         int output_count)
+    : output_count_(output_count), gate_(std::move(gate)) {
   info_.name = std::move(name);
   info_.version = version;
   info_.context_id = kContextId;
@@ -41,9 +43,13 @@ TestProgram::TestProgram(std::string name, std::shared_ptr<Gate> gate, int64_t v
 
 absl::StatusOr<EvaluationTrees> TestProgram::MakeTrees(const TensorFactory& allocate) const {
   CIPHERD_ASSIGN_OR_RETURN(value::Tensor input, allocate(value::DType::kUint64, {kWordCount}));
-  CIPHERD_ASSIGN_OR_RETURN(value::Tensor output, allocate(value::DType::kUint64, {kWordCount}));
+  std::vector<value::ValueTree> outputs;
+  for (int i = 0; i < output_count_; ++i) {
+    CIPHERD_ASSIGN_OR_RETURN(value::Tensor output, allocate(value::DType::kUint64, {kWordCount}));
+    outputs.push_back(value::ValueTree::Leaf(std::move(output)));
+  }
   return EvaluationTrees{value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(input))}),
-                         value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(output))})};
+                         value::ValueTree::Tuple(std::move(outputs))};
 }
 
 absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtime::Stream& stream,
@@ -64,29 +70,35 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtim
   CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
   binding.example_inputs = {value::ValueTree::Leaf(input), value::ValueTree::Leaf(table)};
   binding.example_keys = std::make_shared<value::Tensor>(std::move(key));
-  const execution::ProgramFunction function =
-      [gate = gate_, is_unsteady = is_unsteady_, version = info_.version,
-       runs = std::make_shared<std::atomic<uint64_t>>()](
-          std::span<const value::ValueTree> inputs,
-          runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
-    CIPHERD_ASSIGN_OR_RETURN(value::Tensor sum,
-                             value::Tensor::AllocateOn(on, value::DType::kUint64, {kWordCount}));
-    const uint64_t* words = inputs[0].tensor().data_as<uint64_t>();
-    const uint64_t* const* keys = inputs[1].tensor().data_as<const uint64_t*>();
-    uint64_t* out = sum.data_as<uint64_t>();
-    auto& task_stream = dynamic_cast<runtime::host::TaskStream&>(on);
-    CIPHERD_RETURN_IF_ERROR(task_stream.Submit("sum", [=] {
-      if (gate != nullptr) gate->Pass();
-      const uint64_t offset =
-          kVersionOffset * (version - 1) + (is_unsteady ? runs->fetch_add(1) : 0);
-      for (int64_t i = 0; i < kWordCount; ++i) {
-        out[i] = words[i] + keys[0][i] + keys[1][i] + offset;
+  binding.make_function = [gate = gate_, is_unsteady = is_unsteady_, version = info_.version,
+                           output_count = output_count_,
+                           runs = std::make_shared<std::atomic<uint64_t>>()](
+                              execution::OutputEvents events) {
+    return [=](std::span<const value::ValueTree> inputs,
+               runtime::Stream& on) -> absl::StatusOr<value::ValueTree> {
+      const uint64_t* words = inputs[0].tensor().data_as<uint64_t>();
+      const uint64_t* const* keys = inputs[1].tensor().data_as<const uint64_t*>();
+      auto& task_stream = dynamic_cast<runtime::host::TaskStream&>(on);
+      std::vector<value::ValueTree> outputs;
+      for (int output = 0; output < output_count; ++output) {
+        CIPHERD_ASSIGN_OR_RETURN(
+            value::Tensor sum, value::Tensor::AllocateOn(on, value::DType::kUint64, {kWordCount}));
+        uint64_t* out = sum.data_as<uint64_t>();
+        CIPHERD_RETURN_IF_ERROR(task_stream.Submit("sum", [=] {
+          if (gate != nullptr) gate->Pass();
+          const uint64_t offset = kVersionOffset * (version - 1) + kOutputOffset * output +
+                                  (is_unsteady ? runs->fetch_add(1) : 0);
+          for (int64_t i = 0; i < kWordCount; ++i) {
+            out[i] = words[i] + keys[0][i] + keys[1][i] + offset;
+          }
+          return absl::OkStatus();
+        }));
+        if (!events.empty()) CIPHERD_RETURN_IF_ERROR(on.RecordInLaunches(events[output]));
+        outputs.push_back(value::ValueTree::Leaf(std::move(sum)));
       }
-      return absl::OkStatus();
-    }));
-    return value::ValueTree::Tuple({value::ValueTree::Leaf(std::move(sum))});
+      return value::ValueTree::Tuple(std::move(outputs));
+    };
   };
-  binding.make_function = [function] { return function; };
   return binding;
 }
 
@@ -174,11 +186,20 @@ void FillInputs(const value::ValueTree& inputs, uint64_t value) {
   for (int64_t i = 0; i < kWordCount; ++i) words[i] = value + i;
 }
 
+bool OutputMatches(const value::ValueTree& outputs, size_t output, uint64_t value,
+                   uint64_t tenant_seed, int64_t version) {
+  const uint64_t* words = outputs[output].tensor().data_as<uint64_t>();
+  for (int64_t i = 0; i < kWordCount; ++i) {
+    const uint64_t expected = ExpectedWord(value, tenant_seed, i, version) + kOutputOffset * output;
+    if (words[i] != expected) return false;
+  }
+  return true;
+}
+
 bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed,
                   int64_t version) {
-  const uint64_t* words = outputs[0].tensor().data_as<uint64_t>();
-  for (int64_t i = 0; i < kWordCount; ++i) {
-    if (words[i] != ExpectedWord(value, tenant_seed, i, version)) return false;
+  for (size_t output = 0; output < outputs.children().size(); ++output) {
+    if (!OutputMatches(outputs, output, value, tenant_seed, version)) return false;
   }
   return true;
 }

@@ -1,8 +1,9 @@
 // A program of a few lines for tests of the engine: no ciphertexts, only 64-bit words.
 //
-//   outputs[i] = inputs[i] + relinearization key[i] + rotation(1) key[i] + 10^12 · (version − 1)
+//   outputs[k][i] = inputs[i] + relinearization key[i] + rotation(1) key[i]
+//                   + 10^12 · (version − 1) + 10^15 · k
 //
-// modulo 2^64.
+// modulo 2^64, one output after the other.
 // Keys are tensors of kWordCount words, read through the key table as real programs do, so that a
 // result tells which input and which tenant's keys it was made of. A gate can hold the compute
 // stream in the middle of a replay. Runs on devices of the host.
@@ -36,10 +37,19 @@ class Gate {
     absl::MutexLock lock(&mu_);
     is_open_ = true;
   }
+  // Lets `count` pass although it is closed.
+  void Admit(int count) {
+    absl::MutexLock lock(&mu_);
+    admitted_ += count;
+  }
   void Pass() {
+    const auto may_pass = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return is_open_ || admitted_ > 0;
+    };
     absl::MutexLock lock(&mu_);
     ++arrivals_;
-    mu_.Await(absl::Condition(&is_open_));
+    mu_.Await(absl::Condition(&may_pass));
+    if (!is_open_) --admitted_;
   }
   // Blocks until `count` have come to the gate since it was made.
   void AwaitArrivals(int count) {
@@ -56,13 +66,14 @@ class Gate {
   absl::Mutex mu_;
   bool is_open_ ABSL_GUARDED_BY(mu_) = true;
   int arrivals_ ABSL_GUARDED_BY(mu_) = 0;
+  int admitted_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 class TestProgram final : public Program {
  public:
-  // With `gate`, every run of the program passes it.
+  // With `gate`, every run of the program passes it, once before each output.
   explicit TestProgram(std::string name = "sum", std::shared_ptr<Gate> gate = nullptr,
-                       int64_t version = 1);
+                       int64_t version = 1, int output_count = 1);
 
   const ProgramInfo& info() const override { return info_; }
   absl::StatusOr<EvaluationTrees> MakeTrees(const TensorFactory& allocate) const override;
@@ -75,6 +86,7 @@ class TestProgram final : public Program {
   void MakeUnsteady() { is_unsteady_ = true; }
 
  private:
+  const int output_count_;
   ProgramInfo info_;
   std::shared_ptr<Gate> gate_;
   absl::Status bind_status_;
@@ -102,7 +114,9 @@ std::string TestKeySetId(int number);
 // What the program makes of `input` with the keys of `tenant_seed`.
 uint64_t ExpectedWord(uint64_t input, uint64_t tenant_seed, int64_t index, int64_t version = 1);
 void FillInputs(const value::ValueTree& inputs, uint64_t value);
-// Whether every word is what it should be.
+// Whether every word of output `output` is what it should be; of each.
+bool OutputMatches(const value::ValueTree& outputs, size_t output, uint64_t value,
+                   uint64_t tenant_seed, int64_t version = 1);
 bool OutputsMatch(const value::ValueTree& outputs, uint64_t value, uint64_t tenant_seed,
                   int64_t version = 1);
 
