@@ -140,20 +140,20 @@ absl::Status BulkEvaluation::Send(int64_t request) {
       self->OnOutput(request, index, std::move(output));
     };
   }
-  CIPHERD_ASSIGN_OR_RETURN(
-      std::shared_ptr<EvaluationCall> call,
-      target_.client.StartEvaluation(
-          {.program = target_.cipher.program_ptr(),
-           .key_set_id = target_.key_set_id,
-           .request_id = RequestId(request),
-           .inputs = std::move(inputs),
-           .on_output = std::move(on_output)},
-          options, [self, request](absl::StatusOr<EvaluationResult> result) {
-            self->pool_.Schedule([self, request, result = std::move(result)] {
-              self->Settle(request,
-                           result.ok() ? self->Receive(request, *result) : result.status());
-            });
-          }));
+  CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<EvaluationCall> call,
+                           target_.client.StartEvaluation(
+                               {.program = target_.cipher.program_ptr(),
+                                .key_set_id = target_.key_set_id,
+                                .request_id = RequestId(request),
+                                .inputs = std::move(inputs),
+                                .on_output = std::move(on_output)},
+                               options, [self, request](absl::StatusOr<EvaluationResult> result) {
+                                 self->pool_.Schedule([self, request, result = std::move(result)] {
+                                   self->Settle(request, result.ok()
+                                                             ? self->Receive(request, *result)
+                                                             : result.status());
+                                 });
+                               }));
   {
     absl::MutexLock lock(&mu_);
     const auto place = running_.find(request);
@@ -220,9 +220,8 @@ void BulkEvaluation::OnOutput(int64_t request, size_t index, value::ValueTree ou
 
 absl::Status BulkEvaluation::Store(int64_t request, size_t index, const value::ValueTree& output) {
   const int64_t begin = split_.Begin(request);
-  CIPHERD_ASSIGN_OR_RETURN(
-      const Vectors vectors,
-      target_.cipher.DecryptOutput(index, output, split_.End(request) - begin));
+  CIPHERD_ASSIGN_OR_RETURN(const Vectors vectors, target_.cipher.DecryptOutput(
+                                                      index, output, split_.End(request) - begin));
   const std::string& name = program().outputs[index].name;
   ItemsArray& items = result_.outputs.at(name);
   double* const first = items.numbers.data() + begin * items.element_count;

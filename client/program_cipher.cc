@@ -71,9 +71,9 @@ absl::StatusOr<Vectors> ProgramCipher::DecryptOneWith(size_t index, const value:
   if (output.kind() != value::TreeKind::kValue) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a value"));
   }
-  CIPHERD_ASSIGN_OR_RETURN(const ckks::Ciphertext ciphertext,
-                           ckks::Ciphertext::FromValue(output.exact_value(), path,
-                                                       context.parameters(), context.id()));
+  CIPHERD_ASSIGN_OR_RETURN(
+      const ckks::Ciphertext ciphertext,
+      ckks::Ciphertext::FromValue(output.exact_value(), path, context.parameters(), context.id()));
   CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message, decrypt(ciphertext));
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> slots, encoder_.Decode(message));
   std::vector<double> real(slots.size());
@@ -104,9 +104,9 @@ absl::StatusOr<NamedVectors> ProgramCipher::DecryptWith(const value::ValueTree& 
 absl::StatusOr<Vectors> ProgramCipher::DecryptOutput(size_t index, const value::ValueTree& output,
                                                      int64_t item_count) const {
   const secret::Decryptor decryptor(secret_key_);
-  return DecryptOneWith(
-      index, output, item_count,
-      [&](const ckks::Ciphertext& ciphertext) { return decryptor.Decrypt(ciphertext); });
+  return DecryptOneWith(index, output, item_count, [&](const ckks::Ciphertext& ciphertext) {
+    return decryptor.Decrypt(ciphertext);
+  });
 }
 
 absl::StatusOr<NamedVectors> ProgramCipher::DecryptOutputs(const value::ValueTree& outputs,

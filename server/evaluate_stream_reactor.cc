@@ -98,9 +98,8 @@ void EvaluateStreamReactor::OnWriteDone(bool ok) {
   Rest();
   is_writing_ = false;
   if (!ok && failure_.ok()) {
-    failure_ = has_stalled_
-                   ? Stalled(environment_.stalls, "a message of the result to be read")
-                   : absl::CancelledError("the client left before its result was sent");
+    failure_ = has_stalled_ ? Stalled(environment_.stalls, "a message of the result to be read")
+                            : absl::CancelledError("the client left before its result was sent");
   }
   if (failure_.ok()) {
     Advance();

@@ -205,8 +205,7 @@ absl::StatusOr<execution::ProgramFunction> Interpreter::MakeFunction(
     execution::OutputEvents output_events) const {
   const size_t output_count = state_->schedule.outputs.size();
   if (!output_events.empty() && output_events.size() != output_count) {
-    return Refuse("output_events: expected none or ", output_count, ", got ",
-                  output_events.size());
+    return Refuse("output_events: expected none or ", output_count, ", got ", output_events.size());
   }
   // Null where constants are resident.
   std::shared_ptr<internal::TileCopies> copies;

@@ -116,14 +116,13 @@ absl::StatusOr<execution::CopyHandle> DeviceSubmission::CopyInputs(runtime::Stre
 }
 
 absl::Status DeviceSubmission::CopyEarlyOutputs(const value::ValueTree& borrowed,
-                                                const Listener* listener,
-                                                runtime::Stream& stream) {
+                                                const Listener* listener, runtime::Stream& stream) {
   ProgramInstance& instance = *instance_;
   for (size_t i = 0; i < early_outputs_.size(); ++i) {
     const auto [item, output] = early_outputs_[i];
     CIPHERD_RETURN_IF_ERROR(stream.Wait(instance.output_computed(item, output)));
-    CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(
-        borrowed[item][output], items_[item].request->outputs()[output], stream));
+    CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(borrowed[item][output],
+                                                 items_[item].request->outputs()[output], stream));
     if (listener == nullptr) {
       CIPHERD_RETURN_IF_ERROR(stream.Record(instance.early_output_copied(item, output)));
     } else {

@@ -126,8 +126,9 @@ absl::StatusOr<ProgramBinding> InterpretedProgram::Bind(runtime::Device& device,
                                              context, /*seed=*/2 + i, stream));
   }
   binding.example_keys = key;
-  binding.make_function = [device_context, interpreter](execution::OutputEvents output_events)
-      -> absl::StatusOr<execution::ProgramFunction> {
+  binding.make_function =
+      [device_context, interpreter](
+          execution::OutputEvents output_events) -> absl::StatusOr<execution::ProgramFunction> {
     CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
                              interpreter->MakeFunction(std::move(output_events)));
     // Which the interpreter refers to.

@@ -128,9 +128,9 @@ absl::StatusOr<std::unique_ptr<ProgramInstance>> ProgramInstance::Build(
     CIPHERD_ASSIGN_OR_RETURN(instance->early_output_copied_,
                              MakeOutputEvents(batch_size, output_count - 1, device));
   }
-  CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
-                           MakeBatchFunction(binding.make_function, batch_size, device,
-                                             instance->output_computed_));
+  CIPHERD_ASSIGN_OR_RETURN(
+      execution::ProgramFunction function,
+      MakeBatchFunction(binding.make_function, batch_size, device, instance->output_computed_));
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<value::ValueTree> example,
                            BatchExample(binding, batch_size, stream));
   CIPHERD_ASSIGN_OR_RETURN(instance->graph_, execution::CudaGraphProgram::Capture(

@@ -50,7 +50,8 @@ class ProgramInstance {
   const std::shared_ptr<runtime::Event>& output_copied() { return events_[3]; }
 
   // Outputs but the last one can be had before a replay has ended: the replay records
-  // output_computed, and whoever runs the batch early_output_copied. 0 for a program with one output.
+  // output_computed, and whoever runs the batch early_output_copied. 0 for a program with one
+  // output.
   size_t early_output_count() const {
     return output_computed_.empty() ? 0 : output_computed_.front().size() - 1;
   }

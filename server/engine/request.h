@@ -87,9 +87,10 @@ class Request {
   void set_continuation(Continuation continuation) { continuation_ = std::move(continuation); }
 
   // Asks for outputs as they are computed. Called with a growing `count`, unless the end is near
-  // enough to be told instead: the first `count` of outputs() are there. On the worker's thread, in kExecuting: must not block. It may get at
-  // outputs() only while it runs, and keep reading what those tensors hold until the continuation
-  // is called: until then their lease stays. The last output comes with the continuation.
+  // enough to be told instead: the first `count` of outputs() are there. On the worker's thread, in
+  // kExecuting: must not block. It may get at outputs() only while it runs, and keep reading what
+  // those tensors hold until the continuation is called: until then their lease stays. The last
+  // output comes with the continuation.
   using OutputListener = std::function<void(size_t count)>;
   // In kReceiving.
   void set_output_listener(OutputListener listener) { output_listener_ = std::move(listener); }

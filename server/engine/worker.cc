@@ -186,19 +186,19 @@ void Worker::Submit(DeviceSubmission submission) {
   EndRefused(it->TakeRefused());
   const bool is_polled = environment_.completion == CompletionMode::kPolled;
   if (status.ok() && it->has_items()) {
-    const DeviceSubmission::Listener listener = {
-        .on_early_output =
-            [this, it](size_t output) {
-              absl::MutexLock lock(&mu_);
-              early_outputs_.push_back({&*it, output});
-              changed_.SignalAll();
-            },
-        .on_done =
-            [this, it] {
-              absl::MutexLock lock(&mu_);
-              completed_.splice(completed_.end(), in_flight_, it);
-              changed_.SignalAll();
-            }};
+    const DeviceSubmission::Listener listener = {.on_early_output =
+                                                     [this, it](size_t output) {
+                                                       absl::MutexLock lock(&mu_);
+                                                       early_outputs_.push_back({&*it, output});
+                                                       changed_.SignalAll();
+                                                     },
+                                                 .on_done =
+                                                     [this, it] {
+                                                       absl::MutexLock lock(&mu_);
+                                                       completed_.splice(completed_.end(),
+                                                                         in_flight_, it);
+                                                       changed_.SignalAll();
+                                                     }};
     status = it->Enqueue(streams_, is_polled ? nullptr : &listener);
     // Once told of, the submission may be gone.
     if (status.ok() && !is_polled) return;

@@ -157,8 +157,10 @@ absl::Status EngineWorkload::MakeInputs() {
 
 absl::Status EngineWorkload::MakeExpected() {
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream, device_->CreateStream("eager"));
-  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream, {}));
-  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function, binding.make_function(/*output_events=*/{}));
+  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding,
+                           program_->Bind(*device_, *stream, {}));
+  CIPHERD_ASSIGN_OR_RETURN(const execution::ProgramFunction function,
+                           binding.make_function(/*output_events=*/{}));
   expected_.resize(kInputCount);
   for (int tenant = 0; tenant < kTenantCount; ++tenant) {
     CIPHERD_ASSIGN_OR_RETURN(const DirectKeys keys,
@@ -206,12 +208,14 @@ absl::Status EngineWorkload::FillPlaces() {
 
 absl::StatusOr<double> EngineWorkload::BareReplaySeconds(double seconds) {
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream, device_->CreateStream("bare"));
-  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding, program_->Bind(*device_, *stream, {}));
+  CIPHERD_ASSIGN_OR_RETURN(const engine::ProgramBinding binding,
+                           program_->Bind(*device_, *stream, {}));
   CIPHERD_ASSIGN_OR_RETURN(const DirectKeys keys,
                            UploadKeys(keys_[0]->keys, program_->info().keys, *stream));
   CIPHERD_ASSIGN_OR_RETURN(const ValueTree on_device, OnDevice(inputs_[0], *stream));
   CIPHERD_RETURN_IF_ERROR(stream->Synchronize());
-  CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function, binding.make_function(/*output_events=*/{}));
+  CIPHERD_ASSIGN_OR_RETURN(execution::ProgramFunction function,
+                           binding.make_function(/*output_events=*/{}));
   CIPHERD_ASSIGN_OR_RETURN(
       const std::unique_ptr<execution::CudaGraphProgram> captured,
       execution::CudaGraphProgram::Capture(std::move(function), ArgumentsOf(on_device, keys), {}));

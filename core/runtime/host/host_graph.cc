@@ -54,8 +54,8 @@ absl::Status RunNodes(const std::vector<GraphNode>& nodes, LaunchRecords& record
       continue;
     }
     if (absl::Status status = node.run(); !status.ok()) {
-      status = absl::Status(status.code(), absl::StrCat(std::string(node.name), ": ",
-                                                        std::string(status.message())));
+      status = absl::Status(
+          status.code(), absl::StrCat(std::string(node.name), ": ", std::string(status.message())));
       records.FailRest(status);
       return status;
     }
@@ -90,10 +90,9 @@ absl::Status HostGraph::Launch(Stream& stream) {
   const std::shared_ptr<TaskQueue>& queue = host_stream->queue();
   const auto records = std::make_shared<LaunchRecords>(
       events_, QueuePosition{queue, queue->Mark() + 1}, device_.shared_health());
-  CIPHERD_ASSIGN_OR_RETURN(QueuePosition point,
-                           host_stream->LaunchGraph([nodes = nodes_, records] {
-                             return RunNodes(*nodes, *records);
-                           }));
+  CIPHERD_ASSIGN_OR_RETURN(QueuePosition point, host_stream->LaunchGraph([nodes = nodes_, records] {
+    return RunNodes(*nodes, *records);
+  }));
   records->Publish();
   std::lock_guard lock(mu_);
   last_launch_ = std::move(point);

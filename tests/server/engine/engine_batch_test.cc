@@ -245,8 +245,7 @@ class RealProgramBatchTest : public ::testing::Test {
       const auto take = [&results, request = request.get(), i](size_t count) {
         for (size_t output = results[i].size(); output < count; ++output) {
           const value::Tensor& data = *value::TensorsOf(request->outputs()[output]).front();
-          results[i].emplace_back(data.data_as<uint8_t>(),
-                                  data.data_as<uint8_t>() + data.bytes());
+          results[i].emplace_back(data.data_as<uint8_t>(), data.data_as<uint8_t>() + data.bytes());
         }
       };
       if (options.takes_early_outputs) request->set_output_listener(take);
@@ -301,9 +300,9 @@ TEST_F(RealProgramBatchTest, EarlyOutputsAreThoseOfTheEndBitForBit) {
     if (device.find("puppet") != std::string::npos) continue;
     for (const int batch : {1, 4}) {
       const std::vector<int> batch_sizes = batch == 1 ? std::vector{1} : std::vector{1, batch};
-      EXPECT_EQ(ResultsWith(batch_sizes, kRequests,
-                            {.device = device, .takes_early_outputs = true}),
-                at_once)
+      EXPECT_EQ(
+          ResultsWith(batch_sizes, kRequests, {.device = device, .takes_early_outputs = true}),
+          at_once)
           << device << ", batches of " << batch;
     }
   }

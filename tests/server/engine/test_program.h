@@ -43,9 +43,8 @@ class Gate {
     admitted_ += count;
   }
   void Pass() {
-    const auto may_pass = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return is_open_ || admitted_ > 0;
-    };
+    const auto may_pass = [&]()
+                              ABSL_SHARED_LOCKS_REQUIRED(mu_) { return is_open_ || admitted_ > 0; };
     absl::MutexLock lock(&mu_);
     ++arrivals_;
     mu_.Await(absl::Condition(&may_pass));
