@@ -76,7 +76,13 @@ class Placer {
 
   absl::StatusOr<PlacedCircuit> Place() {
     for (const CircuitInput& input : circuit_.inputs) PlaceInput(input);
-    for (const CircuitOperation& operation : circuit_.operations) PlaceOperation(operation);
+    std::set<std::string, std::less<>> output_edges;
+    for (const CircuitOutput& output : circuit_.outputs) output_edges.insert(output.edge);
+    for (const CircuitOperation& operation : circuit_.operations) {
+      PlaceOperation(operation);
+      // Here, and not behind all operations.
+      if (output_edges.contains(operation.name)) DroppedTo(operation.name, depths_.total_depth);
+    }
     for (const CircuitOutput& output : circuit_.outputs) PlaceOutput(output);
     CIPHERD_RETURN_IF_ERROR(PlaceConstants());
     return std::move(placed_);

@@ -11,7 +11,8 @@
 // Homomorphic Encryption with Reduced Approximation Error", CT-RSA 2022).
 //
 // A product is rescaled, and relinearized before that, when it is first read by what is no sum: so
-// a sum of products is relinearized and rescaled once.
+// a sum of products is relinearized and rescaled once. What an output takes comes right behind its
+// operation, so that the output is there while later ones are computed.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/status_macros.h"
 #include "core/planning/edge_magnitudes.h"
@@ -87,6 +88,24 @@ TEST(PlanTest, OutputsHaveTheLastDepth) {
   for (const programs::ProgramOutput& output : plan.program->spec.outputs) {
     EXPECT_EQ(plan.program->edges.find(output.edge)->second.depth, 3) << output.name;
   }
+}
+
+TEST(PlanTest, AnOutputIsFinishedBeforeTheNextOneIsBegun) {
+  CircuitBuilder builder("blocks", 8);
+  const std::string x = builder.Input("x", 8);
+  const std::vector<int64_t> offsets = {0, 1};
+  for (const std::string name : {"first", "second", "third"}) {
+    builder.Output({.name = name,
+                    .edge = builder.LinearTransform(x, RandomNumbers(16, 5), offsets, name),
+                    .element_count = 8,
+                    .magnitude_bound = 4});
+  }
+  ASSERT_OK_AND_ASSIGN(const Plan plan, PlanOf(std::move(builder).Build()));
+  std::vector<OperationKind> kinds;
+  for (const Operation& operation : plan.program->spec.operations) kinds.push_back(operation.kind);
+  EXPECT_THAT(kinds, ElementsAre(OperationKind::kLinearTransform, OperationKind::kRescale,
+                                 OperationKind::kLinearTransform, OperationKind::kRescale,
+                                 OperationKind::kLinearTransform, OperationKind::kRescale));
 }
 
 TEST(PlanTest, ASumOfProductsIsRelinearizedAndRescaledOnce) {
