@@ -105,6 +105,10 @@ std::string FormatSummary(const CheckedProgram& program,
                                RotationKeyCount(program), FormatBytes(program.key_bytes()))});
   table.AddRow({"an evaluation", absl::StrCat(FormatBytes(program.input_bytes()), " up, ",
                                               FormatBytes(program.output_bytes()), " down")});
+  if (const int64_t bytes = program.constant_bytes(); bytes > 0) {
+    table.AddRow({"constants", absl::StrCat(FormatBytes(bytes), " encoded, or streamed through ",
+                                            FormatBytes(2 * program.largest_constant_bytes()))});
+  }
   if (costs) table.AddRow({"", FormatSeconds(costs->total_seconds()) + " predicted"});
   return table.ToString();
 }

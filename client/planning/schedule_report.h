@@ -12,7 +12,7 @@ namespace cipherd::client {
 // "errors up to 2.1e-05 (root mean square 3e-06) over 1280 measured numbers".
 std::string FormatErrors(const programs::MeasuredErrors& errors);
 
-// A table: context, items, keys, bytes, predicted time of an evaluation.
+// A table: context, items, keys, bytes, constants, predicted time of an evaluation.
 std::string FormatSummary(const programs::CheckedProgram& program,
                           const std::optional<planning::OperationCosts>& costs);
 

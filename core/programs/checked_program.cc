@@ -1,5 +1,8 @@
 // CheckedProgram: sizes that follow from the states of edges.
+#include <algorithm>
+
 #include "core/ckks/key_set.h"
+#include "core/programs/encoded_constants.h"
 #include "core/programs/program_checker.h"
 
 namespace cipherd::programs {
@@ -30,6 +33,23 @@ int64_t CheckedProgram::output_bytes() const {
 
 int64_t CheckedProgram::key_bytes() const {
   return keys.size() * ckks::EvaluationKeyBytes(spec.context);
+}
+
+int64_t CheckedProgram::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const Operation& operation : spec.operations) {
+    if (internal::ReadsConstant(operation.kind)) bytes += internal::EncodedBytes(*this, operation);
+  }
+  return bytes;
+}
+
+int64_t CheckedProgram::largest_constant_bytes() const {
+  int64_t largest = 0;
+  for (const Operation& operation : spec.operations) {
+    if (!internal::ReadsConstant(operation.kind)) continue;
+    largest = std::max(largest, internal::EncodedBytes(*this, operation));
+  }
+  return largest;
 }
 
 }  // namespace cipherd::programs

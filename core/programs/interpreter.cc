@@ -81,14 +81,9 @@ absl::StatusOr<std::shared_ptr<const Interpreter>> Interpreter::Make(
     return Refuse("stream: expected one of the device of device_context");
   }
   const ckks::Encoder encoder(program->context);
-  int64_t constant_bytes = 0;
-  for (const Operation& operation : program->spec.operations) {
-    if (!internal::ReadsConstant(operation.kind)) continue;
-    constant_bytes += internal::EncodedBytes(*program, operation);
-  }
   internal::ResidentConstants resident;
   std::unique_ptr<const internal::TiledConstants> tiles;
-  if (constant_bytes <= options.constant_budget_bytes) {
+  if (program->constant_bytes() <= options.constant_budget_bytes) {
     CIPHERD_ASSIGN_OR_RETURN(resident, internal::UploadConstants(*program, encoder, stream));
   } else {
     CIPHERD_ASSIGN_OR_RETURN(tiles, internal::TiledConstants::Make(*program, encoder, stream,

@@ -47,6 +47,10 @@ struct CheckedProgram {
   int64_t input_bytes() const;
   int64_t output_bytes() const;
   int64_t key_bytes() const;
+  // Of all constants, encoded as operations read them, and the most that one operation reads: half
+  // of the least memory that they can be streamed through (InterpreterOptions).
+  int64_t constant_bytes() const;
+  int64_t largest_constant_bytes() const;
 };
 
 // InvalidArgument as above; also for: bad or duplicate names, operands that are not made before,

@@ -51,6 +51,30 @@ TEST(ProgramChecker, BytesFollowFromStates) {
   EXPECT_EQ(program->input_bytes(), 2 * 4 * 256 * 8);
   EXPECT_EQ(program->output_bytes(), 2 * 3 * 256 * 8);
   EXPECT_EQ(program->key_bytes(), 1 * 2 * 2 * (4 + 2) * 256 * 8);
+  EXPECT_EQ(program->constant_bytes(), 0);
+  EXPECT_EQ(program->largest_constant_bytes(), 0);
+}
+
+TEST(ProgramChecker, BytesOfConstantsFollowFromWhatOperationsReadThemAs) {
+  SpecBuilder builder(SmallContext());
+  builder.Input("x")
+      .Constant("d", HostTensor(value::DType::kFloat64, {5, 128}, std::vector<double>(5 * 128, 1)))
+      .Constant("offsets", Offsets({0, 1, 2, 3, 4}))
+      .Constant("c", Slots({0.5, -3}))
+      .Add({.name = "t",
+            .kind = Kind::kLinearTransform,
+            .a = "x",
+            .constant = "d",
+            .offsets = "offsets",
+            .baby_span = 8})
+      .Add({.name = "y", .kind = Kind::kRescale, .a = "t"})
+      .Add({.name = "z", .kind = Kind::kAddPlain, .a = "y", .constant = "c"})
+      .Output("z");
+  ASSERT_OK_AND_ASSIGN(const auto program, Check(builder));
+  ASSERT_TRUE(program->plans.at("t").hoists_twice());
+  const int64_t diagonals = 5 * (4 + 2) * 256 * 8;
+  EXPECT_EQ(program->largest_constant_bytes(), diagonals);
+  EXPECT_EQ(program->constant_bytes(), diagonals + 3 * 256 * 8);
 }
 
 TEST(ProgramChecker, AConstantAtTheDroppedPrimesKeepsAScaleThatIsAPowerOfTwo) {

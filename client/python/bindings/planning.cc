@@ -168,6 +168,10 @@ void BindPlanning(nb::module_& module) {
       .def_prop_ro("input_bytes", [](const Planned& self) { return self.program().input_bytes(); })
       .def_prop_ro("output_bytes",
                    [](const Planned& self) { return self.program().output_bytes(); })
+      .def_prop_ro("constant_bytes",
+                   [](const Planned& self) { return self.program().constant_bytes(); })
+      .def_prop_ro("largest_constant_bytes",
+                   [](const Planned& self) { return self.program().largest_constant_bytes(); })
       .def("evaluate", &Evaluate, nb::arg("inputs"))
       .def(
           "write",

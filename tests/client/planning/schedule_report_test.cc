@@ -49,6 +49,7 @@ TEST_F(ScheduleReportTest, TheSummaryHasWhatAnOperatorAsksFor) {
   EXPECT_THAT(summary, HasSubstr("2 (1 rotations), "));
   EXPECT_THAT(summary, HasSubstr("input 'late'"));
   EXPECT_THAT(summary, HasSubstr("output 'early'"));
+  EXPECT_THAT(summary, HasSubstr(" encoded, or streamed through "));
   EXPECT_THAT(summary, Not(HasSubstr("predicted")));
 }
 

@@ -66,6 +66,7 @@ def test_what_was_measured_is_stated(planned: cipherd.models.PlannedProgram) -> 
     assert planned.sample_count == 32
     assert planned.measured_seconds > 0 and planned.predicted_seconds > 0
     assert planned.key_bytes > 0 and planned.input_bytes > 0 and planned.output_bytes > 0
+    assert planned.constant_bytes > planned.largest_constant_bytes > 0
     assert "relinearization" in planned.required_keys
     assert planned.schedule.count("\n") > 10
     assert "digraph" in planned.graph and planned.summary

@@ -125,6 +125,18 @@ class PlannedProgram:
         """Bytes of the encrypted outputs of one request."""
         return self._planned.output_bytes
 
+    @property
+    def constant_bytes(self) -> int:
+        """Memory that a daemon's device takes for the constants; or it streams them, through twice
+        ``largest_constant_bytes`` at least (``constant_memory_bytes`` of ``serving.textproto``).
+        """
+        return self._planned.constant_bytes
+
+    @property
+    def largest_constant_bytes(self) -> int:
+        """The part of ``constant_bytes`` that one operation reads, at most."""
+        return self._planned.largest_constant_bytes
+
     @overload
     def evaluate(self, samples: Mapping[str, npt.ArrayLike]) -> dict[str, Array]: ...
     @overload
