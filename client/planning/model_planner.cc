@@ -134,10 +134,9 @@ class ModelPlanner {
   absl::Status Lower() {
     CIPHERD_ASSIGN_OR_RETURN(expected_, planning::EvaluateModel(model_, samples_));
     CIPHERD_RETURN_IF_ERROR(CheckExpected());
-    CIPHERD_ASSIGN_OR_RETURN(range_excesses_, planning::FindRangeExcesses(model_, samples_));
+    range_excesses_ = planning::FindRangeExcesses(model_, expected_);
     planning::LoweringOptions lowering;
-    CIPHERD_ASSIGN_OR_RETURN(lowering.magnitudes, planning::MeasureMagnitudes(
-                                                      model_, samples_, options_.magnitude_margin));
+    lowering.magnitudes = planning::MagnitudesOf(expected_, options_.magnitude_margin);
     CIPHERD_ASSIGN_OR_RETURN(circuit_, planning::LowerModel(model_, lowering));
     const std::vector<planning::NamedNumbers> items =
         ItemsOf(samples_, samples_.begin()->second.size());

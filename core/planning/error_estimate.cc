@@ -39,9 +39,8 @@ struct SlotErrors {
   double key_switch;
 };
 
-// The largest magnitude of a constant, and over positions the root of the sum of its rows' squares.
+// Of a constant, over positions, the largest root of the sum of its rows' squares.
 struct ConstantNorms {
-  double largest = 0;
   double row_norm = 0;
   int64_t row_count = 1;
 };
@@ -52,9 +51,8 @@ ConstantNorms NormsOf(const value::Tensor& constant) {
   norms.row_count = constant.element_count() / length;
   const double* numbers = constant.data_as<const double>();
   std::vector<double> squares(length, 0);
-  for (int64_t i = 0; i < constant.element_count(); ++i) {
-    norms.largest = std::max(norms.largest, std::abs(numbers[i]));
-    squares[i % length] += numbers[i] * numbers[i];
+  for (int64_t row = 0; row < norms.row_count; ++row, numbers += length) {
+    for (int64_t i = 0; i < length; ++i) squares[i] += numbers[i] * numbers[i];
   }
   norms.row_norm = std::sqrt(*std::max_element(squares.begin(), squares.end()));
   return norms;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "core/base/status_macros.h"
 #include "core/planning/polynomial_forms.h"
 
 namespace cipherd::planning {
@@ -44,17 +43,13 @@ std::string RangeExcess::ToString() const {
       operation, outside_count, argument_count, lower, upper, least_argument, largest_argument);
 }
 
-absl::StatusOr<std::vector<RangeExcess>> FindRangeExcesses(const Model& model,
-                                                           const TensorBatch& samples) {
-  CIPHERD_ASSIGN_OR_RETURN(const TensorBatch values, EvaluateModel(model, samples));
+std::vector<RangeExcess> FindRangeExcesses(const Model& model, const TensorBatch& values) {
   std::vector<RangeExcess> excesses;
   for (const ModelOperation& operation : model.operations) {
     if (operation.kind != ModelKind::kPolynomial) continue;
     // A line is what it is everywhere.
     if (Trimmed(operation.polynomial).coefficients.size() <= 2) continue;
-    const auto arguments = values.find(operation.a);
-    if (arguments == values.end()) continue;
-    RangeExcess excess = CountOutside(operation, arguments->second);
+    RangeExcess excess = CountOutside(operation, values.find(operation.a)->second);
     if (excess.outside_count > 0) excesses.push_back(std::move(excess));
   }
   return excesses;

@@ -1,7 +1,7 @@
 // Whether the polynomials of a model get what they were fitted for.
 //
-//   CIPHERD_ASSIGN_OR_RETURN(const auto excesses, FindRangeExcesses(model, samples));
-//   for (const RangeExcess& excess : excesses) LOG(excess.ToString());
+//   CIPHERD_ASSIGN_OR_RETURN(const TensorBatch values, EvaluateModel(model, samples));
+//   for (const RangeExcess& excess : FindRangeExcesses(model, values)) LOG(excess.ToString());
 //   // operation 'sigmoid': 3 of 640 arguments are outside [-8, 8], where the polynomial is fitted:
 //   // they reach from -11.2 to 6.5; fit it over a larger range, or scale its argument
 //
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/planning/model.h"
 #include "core/planning/model_twin.h"
 
@@ -35,8 +34,7 @@ struct RangeExcess {
 };
 
 // Those of polynomials of degree 2 or more some of whose arguments are outside by more than
-// roundings, in the model's order. Errors of EvaluateModel. Thread-safe.
-absl::StatusOr<std::vector<RangeExcess>> FindRangeExcesses(const Model& model,
-                                                           const TensorBatch& samples);
+// roundings, in the model's order. `values` are what EvaluateModel returned. Thread-safe.
+std::vector<RangeExcess> FindRangeExcesses(const Model& model, const TensorBatch& values);
 
 }  // namespace cipherd::planning

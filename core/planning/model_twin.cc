@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,25 +95,25 @@ class Evaluation {
   template <typename Function>
   Numbers WithConstant(Function function) const {
     const value::Tensor& constant = constants_.find(operation_.constant)->second;
-    const std::vector<double> numbers = NumbersOf(constant);
+    const ConstantNumbers numbers(constant);
     const std::vector<int64_t> elements = *BroadcastElements(constant.shape(), shape_);
     Numbers result;
     result.reserve(a_.size());
-    for (size_t i = 0; i < a_.size(); ++i) result.push_back(function(a_[i], numbers[elements[i]]));
+    for (size_t i = 0; i < a_.size(); ++i)
+      result.push_back(function(a_[i], numbers.span()[elements[i]]));
     return result;
   }
 
-  T Bias(const std::vector<double>& bias, int64_t i) const {
-    return T(bias.empty() ? 0.0 : bias[i]);
-  }
+  T Bias(std::span<const double> bias, int64_t i) const { return T(bias.empty() ? 0.0 : bias[i]); }
 
   Numbers Linear() const {
-    const std::vector<double> weight = NumbersOf(constants_, operation_.weight);
-    const std::vector<double> bias = NumbersOf(constants_, operation_.bias);
+    const ConstantNumbers weight(constants_, operation_.weight);
+    const ConstantNumbers bias(constants_, operation_.bias);
     Numbers result;
     for (int64_t row = 0; row < result_shape_[0]; ++row) {
-      T sum = Bias(bias, row);
-      for (size_t i = 0; i < a_.size(); ++i) sum = sum + a_[i] * weight[row * a_.size() + i];
+      T sum = Bias(bias.span(), row);
+      const double* weights = weight.span().data() + row * a_.size();
+      for (size_t i = 0; i < a_.size(); ++i) sum = sum + a_[i] * weights[i];
       result.push_back(sum);
     }
     return result;
@@ -150,15 +151,16 @@ class Evaluation {
 
   Numbers Conv2d() const {
     const Shape& kernel = constants_.find(operation_.weight)->second.shape();
-    const std::vector<double> weight = NumbersOf(constants_, operation_.weight);
-    const std::vector<double> bias = NumbersOf(constants_, operation_.bias);
+    const ConstantNumbers weight(constants_, operation_.weight);
+    const ConstantNumbers bias(constants_, operation_.bias);
     const int64_t plane = shape_[1] * shape_[2];
     const int64_t out_channels_of_group = kernel[0] / operation_.groups;
     return ForEachPixel([&](int64_t channel, int64_t y, int64_t x) {
       const int64_t first_channel = channel / out_channels_of_group * kernel[1];
-      T sum = Bias(bias, channel);
+      T sum = Bias(bias.span(), channel);
       for (int64_t i = 0; i < kernel[1]; ++i) {
-        const double* taps = &weight[(channel * kernel[1] + i) * kernel[2] * kernel[3]];
+        const double* taps =
+            weight.span().data() + (channel * kernel[1] + i) * kernel[2] * kernel[3];
         ForEachTap(kernel[2], kernel[3], y, x, [&](int64_t tap_y, int64_t tap_x, int64_t element) {
           sum = sum + a_[(first_channel + i) * plane + element] * taps[tap_y * kernel[3] + tap_x];
         });
@@ -250,9 +252,7 @@ absl::StatusOr<TensorBatch> EvaluateModel(const Model& model, const TensorBatch&
   return values;
 }
 
-absl::StatusOr<Magnitudes> MeasureMagnitudes(const Model& model, const TensorBatch& samples,
-                                             double margin) {
-  CIPHERD_ASSIGN_OR_RETURN(const TensorBatch values, EvaluateModel(model, samples));
+Magnitudes MagnitudesOf(const TensorBatch& values, double margin) {
   Magnitudes magnitudes;
   for (const auto& [name, items] : values) {
     double& largest = magnitudes[name];
@@ -262,6 +262,12 @@ absl::StatusOr<Magnitudes> MeasureMagnitudes(const Model& model, const TensorBat
     largest *= margin;
   }
   return magnitudes;
+}
+
+absl::StatusOr<Magnitudes> MeasureMagnitudes(const Model& model, const TensorBatch& samples,
+                                             double margin) {
+  CIPHERD_ASSIGN_OR_RETURN(const TensorBatch values, EvaluateModel(model, samples));
+  return MagnitudesOf(values, margin);
 }
 
 Magnitudes BoundMagnitudes(const Model& model) {

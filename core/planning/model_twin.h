@@ -28,7 +28,10 @@ absl::StatusOr<TensorBatch> EvaluateModel(const Model& model, const TensorBatch&
 // By name of an edge: the largest magnitude of its numbers.
 using Magnitudes = std::map<std::string, double, std::less<>>;
 
-// Over these samples, times `margin`, since others come later. Errors of EvaluateModel.
+// Of what EvaluateModel returned, times `margin`, since others come later.
+Magnitudes MagnitudesOf(const TensorBatch& values, double margin);
+
+// Over these samples, the same. Errors of EvaluateModel.
 absl::StatusOr<Magnitudes> MeasureMagnitudes(const Model& model, const TensorBatch& samples,
                                              double margin);
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ struct Split {
 struct Transform {
   std::string name;
   // Ascending by cost; those within the slack of the first.
-  std::vector<Split> splits;
+  std::span<const Split> splits;
   size_t chosen = 0;
 };
 
@@ -83,6 +84,8 @@ class StepCounts {
 BabySpans ChooseSpans(const Circuit& circuit) {
   StepCounts counts;
   std::vector<Transform> transforms;
+  // By offsets: the blocks of a large matrix have the same.
+  std::map<std::vector<int64_t>, std::vector<Split>> splits;
   for (const CircuitOperation& operation : circuit.operations) {
     if (operation.kind == CircuitKind::kRotate) {
       const int64_t count = circuit.position_count;
@@ -92,9 +95,10 @@ BabySpans ChooseSpans(const Circuit& circuit) {
     if (operation.kind != CircuitKind::kLinearTransform) continue;
     const value::Tensor& offsets = circuit.constants.find(operation.offsets)->second;
     const int64_t* begin = offsets.data_as<const int64_t>();
-    transforms.push_back(
-        {.name = operation.name,
-         .splits = GoodSplits({begin, begin + offsets.element_count()}, circuit.position_count)});
+    const std::vector<int64_t> list(begin, begin + offsets.element_count());
+    std::vector<Split>& good = splits[list];
+    if (good.empty()) good = GoodSplits(list, circuit.position_count);
+    transforms.push_back({.name = operation.name, .splits = good});
     counts.Add(transforms.back().splits.front().steps);
   }
   // Each in turn takes what adds least to the others, until none changes: every change leaves fewer

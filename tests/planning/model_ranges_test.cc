@@ -25,8 +25,8 @@ TEST(ModelRangesTest, ArgumentsOutsideOfARangeAreCounted) {
   add("wide", {0, 1, 1}, 4);
   add("line", {0, 1, 0}, 1);
   const TensorBatch samples = {{"x", {{-3, 0.5, 1}, {2 + 1e-12, 2.5, -2}}}};
-  ASSERT_OK_AND_ASSIGN(const std::vector<RangeExcess> excesses,
-                       FindRangeExcesses(model.model(), samples));
+  ASSERT_OK_AND_ASSIGN(const TensorBatch values, EvaluateModel(model.model(), samples));
+  const std::vector<RangeExcess> excesses = FindRangeExcesses(model.model(), values);
   ASSERT_EQ(excesses.size(), 1u);
   EXPECT_EQ(excesses[0].operation, "narrow");
   EXPECT_EQ(excesses[0].outside_count, 2);
