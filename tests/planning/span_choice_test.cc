@@ -55,6 +55,14 @@ Choice ChoiceOf(const Circuit& circuit, const BabySpans& spans) {
   return choice;
 }
 
+TEST(SpanChoiceTest, TransformsOfTheSameOffsetsAreSplitAlike) {
+  const Circuit circuit = Chain({UpTo(30), UpTo(12), UpTo(30), UpTo(30)});
+  const BabySpans spans = ChooseSpans(circuit);
+  const auto span_of = [&](size_t i) { return spans.at(circuit.operations[i].name); };
+  EXPECT_EQ(span_of(0), span_of(2));
+  EXPECT_EQ(span_of(0), span_of(3));
+}
+
 TEST(SpanChoiceTest, TransformsShareRotationsWhereThatCostsLittle) {
   const Circuit circuit = Chain({UpTo(64), UpTo(30), UpTo(12)});
   const Choice alone = ChoiceOf(circuit, {});
