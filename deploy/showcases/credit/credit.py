@@ -29,6 +29,7 @@ MAX_ERROR = 1e-4
 
 def main() -> int:
     parser = arguments.parser(__doc__)
+    arguments.add_in_flight(parser)
     parser.add_argument("--applicants", type=int, default=1000, help="to score, 100 to 1000 (default: all, 1000)")
     options = parser.parse_args()
     if not 100 <= options.applicants <= 1000:

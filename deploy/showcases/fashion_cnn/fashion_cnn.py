@@ -45,6 +45,7 @@ def bars_of(name: str, truth: np.ndarray, plain: np.ndarray, measured: Measureme
 
 def main() -> int:
     parser = arguments.parser(__doc__)
+    arguments.add_in_flight(parser)
     parser.add_argument("--images", type=int, default=1000, help="test images, 1 to 10000 (default: 1000)")
     options = parser.parse_args()
     if not 1 <= options.images <= 10000:
