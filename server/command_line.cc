@@ -140,6 +140,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
   app.add_option("--metrics-listen", options.metrics_address,
                  "Address of the metrics page, or none")
       ->capture_default_str();
+  app.add_option("--health-listen", options.health_address,
+                 "Address that has the health service alone, without TLS, or none")
+      ->default_str("none");
   AddListenFlags(app, options.listen);
   AddDeviceFlags(app, options);
   AddKeyFlags(app, options.engine.keys);
@@ -148,7 +151,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
   AddSeconds(app, "--free-memory-interval", options.free_memory_interval,
              "Between returns of free heap to the system");
   AddSeconds(app, "--lame-duck", options.shutdown.lame_duck,
-             "Between NOT_SERVING and the refusal of requests");
+             "Between NOT_SERVING and the refusal of requests; SIGTERM again ends it");
   AddSeconds(app, "--drain-timeout", options.shutdown.drain_timeout,
              "For admitted requests to complete");
   app.add_option("--log-level", result.log_level, "trace, debug, info, warn, error")
@@ -162,8 +165,20 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
       "--probe", probe.address, "Ask the daemon at this address for its health, and exit");
   app.add_option("--probe-service", probe.service, "Ask for this program's health")
       ->needs(probe_flag);
-  app.add_option("--probe-ca", probe.ca_file, "CA of the daemon's certificate, PEM")
-      ->needs(probe_flag);
+  CLI::Option* const ca_flag =
+      app.add_option("--probe-ca", probe.ca_file, "CA of the daemon's certificate, PEM")
+          ->needs(probe_flag);
+  app.add_option("--probe-name", probe.server_name,
+                 "Name in the daemon's certificate, where it is not that of the address")
+      ->needs(ca_flag);
+  CLI::Option* const certificate_flag =
+      app.add_option("--probe-cert", probe.certificate_file,
+                     "Own certificate, for a daemon that demands one, PEM")
+          ->needs(ca_flag);
+  CLI::Option* const key_flag =
+      app.add_option("--probe-key", probe.key_file, "Its private key, PEM")
+          ->needs(certificate_flag);
+  certificate_flag->needs(key_flag);
 
   // The library reports by exceptions; they end here.
   try {
@@ -174,6 +189,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
     return absl::InvalidArgumentError(error.what());
   }
   if (options.metrics_address == "none") options.metrics_address.clear();
+  if (options.health_address == "none") options.health_address.clear();
   if (probe_flag->count() > 0) result.probe = probe;
   return result;
 }

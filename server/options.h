@@ -77,7 +77,8 @@ struct DeviceConfig {
 };
 
 struct ShutdownOptions {
-  // Between NOT_SERVING and the refusal of requests: time for load balancers to look elsewhere.
+  // Between NOT_SERVING and the refusal of requests: time for load balancers to look elsewhere. For
+  // whoever calls Server::Shutdown to wait.
   absl::Duration lame_duck = absl::ZeroDuration();
   // For admitted requests to complete.
   absl::Duration drain_timeout = absl::Seconds(30);
@@ -88,6 +89,9 @@ struct ServerOptions {
   TransportOptions transport;
   // host:port of the metrics page; empty: none.
   std::string metrics_address = "127.0.0.1:9480";
+  // host:port of the health service alone, without TLS, for those who ask and have no certificate;
+  // empty: none. It is on `listen`, too.
+  std::string health_address;
   DeviceConfig device;
   engine::EngineOptions engine;
   codec::WireLimits limits;

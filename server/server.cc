@@ -116,11 +116,25 @@ absl::Status Server::Listen() {
   if (grpc_server_ == nullptr) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen.address));
   }
+  if (!options_.health_address.empty()) CIPHERD_RETURN_IF_ERROR(ListenForHealth());
   if (!options_.metrics_address.empty()) {
     CIPHERD_ASSIGN_OR_RETURN(metrics_port_, metrics_.Serve(options_.metrics_address));
   }
-  spdlog::info("listening on {} (port {}), metrics on port {}", options_.listen.address, port_,
-               metrics_port_);
+  spdlog::info("listening on {} (port {}), metrics on port {}, health on port {}",
+               options_.listen.address, port_, metrics_port_, health_port_);
+  return absl::OkStatus();
+}
+
+absl::Status Server::ListenForHealth() {
+  grpc::ServerBuilder builder;
+  ApplyHealthTransportOptions(builder);
+  builder.AddListeningPort(options_.health_address, grpc::InsecureServerCredentials(),
+                           &health_port_);
+  builder.RegisterService(&health_);
+  health_server_ = builder.BuildAndStart();
+  if (health_server_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.health_address));
+  }
   return absl::OkStatus();
 }
 
@@ -207,15 +221,20 @@ void Server::UpdateDaemonHealth() {
   health_.SetServing("", std::all_of(programs.begin(), programs.end(), is_ready));
 }
 
+void Server::BeginLameDuck() { health_.Shutdown(); }
+
 absl::Status Server::Shutdown() {
   if (std::exchange(is_shut_down_, true)) return absl::OkStatus();
-  health_.Shutdown();
-  absl::SleepFor(grpc_server_ == nullptr ? absl::ZeroDuration() : options_.shutdown.lame_duck);
+  BeginLameDuck();
   const bool drained = engine_->Drain(options_.shutdown.drain_timeout);
   health_.EndWatches();
   if (grpc_server_ != nullptr) {
     grpc_server_->Shutdown(std::chrono::system_clock::now() +
                            (drained ? kTransportGrace : std::chrono::seconds(0)));
+  }
+  // The last to go: what asks it is told NOT_SERVING to the end.
+  if (health_server_ != nullptr) {
+    health_server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   }
   metrics_.StopServing();
   CIPHERD_RETURN_IF_ERROR(engine_->Stop());

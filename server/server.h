@@ -3,9 +3,11 @@
 //   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(options, clock));
 //   CIPHERD_RETURN_IF_ERROR(server->LoadPrograms());      // NOT_SERVING until then
 //   ... wait for a signal ...
+//   server->BeginLameDuck();                              // NOT_SERVING, and serves on
+//   ... give load balancers time to look elsewhere ...
 //   CIPHERD_RETURN_IF_ERROR(server->Shutdown());
 //
-// Threading: one thread calls; RPCs arrive on gRPC's own.
+// Threading: one thread calls at a time, but for BeginLameDuck; RPCs arrive on gRPC's own.
 #pragma once
 
 #include <memory>
@@ -48,15 +50,21 @@ class Server {
   // the first such error is returned after everything else was done. Blocks.
   absl::Status ReloadPrograms();
 
-  // NOT_SERVING first; after the lame-duck time new requests are refused; admitted ones complete
-  // within the drain timeout; then connections close and the engine stops. Blocks. Idempotent.
-  // DeadlineExceeded where requests had to be cut off, FailedPrecondition where leases have leaked.
+  // The daemon and every program are NOT_SERVING from here on, whatever is loaded; requests are
+  // served as before. Any thread, any time. Idempotent.
+  void BeginLameDuck();
+
+  // BeginLameDuck; new requests are refused; admitted ones complete within the drain timeout; then
+  // connections close and the engine stops. Blocks. Idempotent. DeadlineExceeded where requests had
+  // to be cut off, FailedPrecondition where leases have leaked.
   absl::Status Shutdown();
 
   // 0 for an address that has none (unix:).
   int port() const { return port_; }
   // 0 where metrics are off.
   int metrics_port() const { return metrics_port_; }
+  // Of the health service alone; 0 where that is off.
+  int health_port() const { return health_port_; }
   engine::Engine& engine() { return *engine_; }
   const Metrics& metrics() const { return metrics_; }
   const ProgramRegistry& programs() const { return *programs_; }
@@ -66,6 +74,7 @@ class Server {
          std::unique_ptr<engine::Engine> engine);
 
   absl::Status Listen();
+  absl::Status ListenForHealth();
   // Loads `program` in the place of those that it replaces; true once it serves. What goes wrong is
   // logged and goes into `status`.
   bool ReplaceProgram(const RegisteredProgramPtr& program, absl::Status& status);
@@ -86,8 +95,11 @@ class Server {
   EvaluationService service_;
   InferenceService inference_;
   std::unique_ptr<grpc::Server> grpc_server_;
+  // Has the health service alone, without TLS.
+  std::unique_ptr<grpc::Server> health_server_;
   int port_ = 0;
   int metrics_port_ = 0;
+  int health_port_ = 0;
   bool is_shut_down_ = false;
   // Returns free heap to the system.
   engine::TaskThread free_memory_;

@@ -41,6 +41,20 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const T
   return grpc::SslServerCredentials(options);
 }
 
+void ApplyHealthTransportOptions(grpc::ServerBuilder& builder) {
+  // A message is a name.
+  constexpr int kMaxMessageBytes = 4096;
+  constexpr size_t kBufferBytes = size_t{32} << 20;
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  grpc::ResourceQuota quota("cipherd health");
+  quota.Resize(kBufferBytes);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder) {
   const TransportOptions& transport = options.transport;
   builder.SetMaxReceiveMessageSize(cipherd::transport::MaxMessageBytes(

@@ -17,4 +17,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const T
 // Message sizes, streams, memory, keepalive.
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder);
 
+// The same for a port that has the health service alone.
+void ApplyHealthTransportOptions(grpc::ServerBuilder& builder);
+
 }  // namespace cipherd::server

@@ -39,6 +39,8 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
                                                       "--max-infer=64MiB",
                                                       "--infer-memory=2GiB",
                                                       "--drain-timeout=1.5",
+                                                      "--lame-duck=7",
+                                                      "--health-listen=127.0.0.1:1",
                                                       "--allow-insecure-contexts",
                                                       "--metrics-listen=none",
                                                       "--log-level=debug",
@@ -62,8 +64,10 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
   EXPECT_EQ(options.inference.max_payload_bytes, uint64_t{64} << 20);
   EXPECT_EQ(options.inference.message_memory_bytes, int64_t{2} << 30);
   EXPECT_EQ(options.shutdown.drain_timeout, absl::Seconds(1.5));
+  EXPECT_EQ(options.shutdown.lame_duck, absl::Seconds(7));
   EXPECT_TRUE(options.allow_insecure_contexts);
   EXPECT_EQ(options.metrics_address, "");
+  EXPECT_EQ(options.health_address, "127.0.0.1:1");
   EXPECT_EQ(line.log_level, "debug");
   EXPECT_FALSE(line.probe.has_value());
 }
@@ -92,10 +96,19 @@ TEST(CommandLineTest, AConfigFileIsReadAndFlagsWin) {
 
 TEST(CommandLineTest, AProbeIsAskedFor) {
   ASSERT_OK_AND_ASSIGN(const CommandLine line,
-                       Parse({"--probe=127.0.0.1:7480", "--probe-service=mlp"}));
+                       Parse({"--probe=127.0.0.1:7480", "--probe-service=mlp", "--probe-ca=ca",
+                              "--probe-name=daemon", "--probe-cert=c", "--probe-key=k"}));
   ASSERT_TRUE(line.probe.has_value());
   EXPECT_EQ(line.probe->address, "127.0.0.1:7480");
   EXPECT_EQ(line.probe->service, "mlp");
+  EXPECT_EQ(line.probe->ca_file, "ca");
+  EXPECT_EQ(line.probe->server_name, "daemon");
+  EXPECT_EQ(line.probe->certificate_file, "c");
+  EXPECT_EQ(line.probe->key_file, "k");
+  // A certificate without its key, or a name with nothing to check it by, is a mistake.
+  EXPECT_FALSE(Parse({"--probe=a:1", "--probe-ca=ca", "--probe-cert=c"}).ok());
+  EXPECT_FALSE(Parse({"--probe=a:1", "--probe-name=daemon"}).ok());
+  EXPECT_FALSE(Parse({"--probe-service=mlp"}).ok());
 }
 
 TEST(CommandLineTest, HelpEndsWithSuccessAndNonsenseWithout) {

@@ -61,6 +61,14 @@ TEST_F(DrainTest, EveryAdmittedRequestCompletesAndLaterOnesAreTurnedAway) {
             static_cast<uint64_t>(succeeded + 1));
 }
 
+TEST_F(DrainTest, ALameDuckServesOldClientsAndNewOnes) {
+  server_->BeginLameDuck();
+  ExpectGoodRequestSucceeds();
+  Connect();
+  ExpectGoodRequestSucceeds();
+  EXPECT_OK(server_->Shutdown());
+}
+
 TEST_F(DrainTest, AnUploadThatWasAdmittedBeforeCompletes) {
   const WireRequest request =
       MakeWireRequest("square_sum", alice_keys(), alice().Encrypt(TestSlots(1, 128)));

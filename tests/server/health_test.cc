@@ -105,6 +105,19 @@ TEST_F(HealthTest, WatchTellsEveryChangeAndTheEnd) {
   shutdown.join();
 }
 
+TEST_F(HealthTest, ALameDuckIsNotServingWhateverIsLoaded) {
+  ASSERT_OK(server_->engine().LoadProgram("negate"));
+  Watch negate(*health_, "negate");
+  EXPECT_EQ(negate.Next(), HealthCheckResponse::SERVING);
+  server_->BeginLameDuck();
+  EXPECT_EQ(negate.Next(), HealthCheckResponse::NOT_SERVING);
+  ASSERT_OK(server_->LoadPrograms());
+  ASSERT_OK(server_->ReloadPrograms());
+  for (const char* service : {"", "square_sum", "negate"}) {
+    EXPECT_EQ(*Check(service), HealthCheckResponse::NOT_SERVING) << service;
+  }
+}
+
 TEST_F(HealthTest, WatchersAreBoundedAndNamesAreNotKept) {
   Watch long_name(*health_, std::string(kMaxHealthNameBytes + 1, 'x'));
   EXPECT_EQ(long_name.Next(), HealthCheckResponse::UNKNOWN);

@@ -66,11 +66,10 @@ TEST_F(InferenceTest, ReadinessIsByVersionAndWhatIsNotHereIsNotFound) {
 }
 
 TEST_F(InferenceTest, NothingIsReadyBeforeItIsLoadedOrWhileTheDaemonIsOnItsWayOut) {
-  ServerOptions options = TestOptions(directory_.path());
-  options.shutdown.lame_duck = absl::Seconds(2);
   ASSERT_OK(server_->Shutdown());
   server_.reset();
-  ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, base::Clock::Real()));
+  ASSERT_OK_AND_ASSIGN(server_,
+                       Server::Start(TestOptions(directory_.path()), base::Clock::Real()));
   inference_stub_ = inference::GRPCInferenceService::NewStub(NewChannel());
   bool ready = true;
   EXPECT_OK(ModelReady("square_sum", "", &ready));
@@ -88,13 +87,11 @@ TEST_F(InferenceTest, NothingIsReadyBeforeItIsLoadedOrWhileTheDaemonIsOnItsWayOu
       client::Client::Connect(
           {.target = address(), .security_policy = ckks::SecurityPolicy::kAllowInsecure}));
   ASSERT_OK_AND_ASSIGN(alice_keys_, alice().UploadKeys(*client));
-  std::thread shutdown([&] { EXPECT_OK(server_->Shutdown()); });
-  while (ServerReady().value_or(false)) std::this_thread::yield();
-  EXPECT_OK(ServerReady());
+  server_->BeginLameDuck();
+  EXPECT_EQ(ServerReady().value_or(true), false);
   EXPECT_OK(ModelReady("square_sum", "3", &ready));
   EXPECT_FALSE(ready);
   EXPECT_OK(Infer(Good())) << "until the lame-duck time is over";
-  shutdown.join();
 }
 
 TEST_F(InferenceTest, MetadataSayWhatItTakesToEncrypt) {

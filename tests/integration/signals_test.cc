@@ -1,0 +1,143 @@
+// What SIGTERM and SIGHUP do to a daemon.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "cipherd/v1/evaluation.grpc.pb.h"
+#include "client/session.h"
+#include "core/secret/random.h"
+#include "grpcpp/create_channel.h"
+#include "health.grpc.pb.h"
+#include "proto/codec/context_codec.h"
+#include "proto/codec/tree_encoder.h"
+#include "tests/integration/daemon_fixture.h"
+#include "tests/testing/status_matchers.h"
+
+namespace cipherd::testing {
+namespace {
+
+using client::Client;
+using client::NamedVectors;
+using client::Session;
+using client::Vectors;
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+const Vectors kInput(2, std::vector<double>(256, 0.5));
+
+class SignalsTest : public DaemonTest {
+ protected:
+  std::shared_ptr<grpc::Channel> NewChannel() const {
+    return grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
+  }
+
+  // Starts to watch the daemon's health, which is good.
+  void WatchHealth() {
+    health_ = Health::NewStub(NewChannel());
+    watch_ = health_->Watch(&watch_context_, HealthCheckRequest());
+    ASSERT_EQ(NextHealth(), HealthCheckResponse::SERVING);
+  }
+  // Blocks until it changes; UNKNOWN at the end.
+  HealthCheckResponse::ServingStatus NextHealth() {
+    HealthCheckResponse response;
+    return watch_->Read(&response) ? response.status() : HealthCheckResponse::UNKNOWN;
+  }
+
+  absl::StatusOr<std::unique_ptr<Session>> StartSession(Client& client) {
+    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                             Session::Create(client, kSmallProgram));
+    CIPHERD_RETURN_IF_ERROR(session->UploadKeys());
+    return session;
+  }
+
+  grpc::ClientContext watch_context_;
+  std::unique_ptr<Health::Stub> health_;
+  std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> watch_;
+};
+
+TEST_F(SignalsTest, SigtermLetsEveryoneLeaveFirstAndAnotherEndsTheDelay) {
+  ASSERT_OK(StartDaemon(SmallPrograms(), kSmallProgram, {"--lame-duck", "3600"}));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> client, Connect());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session, StartSession(*client));
+  WatchHealth();
+
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(NextHealth(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_OK(session->Evaluate({{"x", kInput}}));
+  // Who has not heard yet may even come anew.
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> late_client, Connect());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> late_session, StartSession(*late_client));
+  EXPECT_OK(late_session->Evaluate({{"x", kInput}}));
+  // This one is for what serves, and nothing to someone who leaves.
+  daemon_->Signal(SIGHUP);
+  EXPECT_OK(session->Evaluate({{"x", kInput}}));
+
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  daemon_.reset();
+  EXPECT_EQ(NextHealth(), HealthCheckResponse::UNKNOWN);
+}
+
+TEST_F(SignalsTest, OneMoreSigtermDoesNotWaitForTheDrain) {
+  ASSERT_OK(StartDaemon(SmallPrograms(), kSmallProgram,
+                        {"--drain-timeout", "3600", "--stall-timeout", "3600"}));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> client, Connect());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session, StartSession(*client));
+  WatchHealth();
+
+  // An evaluation whose client never sends the rest.
+  secret::Random random = secret::Random::FromSeedForTesting(1);
+  ASSERT_OK_AND_ASSIGN(const value::ValueTree inputs,
+                       session->cipher().EncryptInputs({{"x", kInput}}, random));
+  v1::EvaluateStreamRequest message;
+  message.mutable_header()->set_program(kSmallProgram);
+  message.mutable_header()->set_key_set_id(
+      codec::EncodeDigest(session->key_set_id(), "key_set_id").value());
+  ASSERT_OK(codec::EncodeTree(inputs, "inputs", message.mutable_header()->mutable_inputs()));
+  const auto stub = v1::EvaluationService::NewStub(NewChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->EvaluateStream(&context);
+  ASSERT_TRUE(stream->Write(message));
+  while (Metrics()->Sum("cipherd_pinned_trees", {{"state", "leased"}}) == 0) {
+    std::this_thread::yield();
+  }
+
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(NextHealth(), HealthCheckResponse::NOT_SERVING);
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 128 + SIGTERM);
+  daemon_.reset();
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+TEST_F(SignalsTest, ALookAtTheProgramsDoesNotHoldUpTheSignalToLeave) {
+  const std::string programs = SmallPrograms();
+  ASSERT_OK(StartDaemon(programs, kSmallProgram));
+  WatchHealth();
+
+  // A program that cannot be read to its end, because the test does not send it.
+  const std::string slow = programs + "/slow";
+  ASSERT_TRUE(std::filesystem::create_directory(slow));
+  ASSERT_EQ(mkfifo((slow + "/program.textproto").c_str(), 0600), 0);
+  daemon_->Signal(SIGHUP);
+  // Returns when the daemon reads.
+  const int writer = open((slow + "/program.textproto").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(writer, 0);
+
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(NextHealth(), HealthCheckResponse::NOT_SERVING);
+  std::filesystem::remove_all(slow);
+  close(writer);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  daemon_.reset();
+}
+
+}  // namespace
+}  // namespace cipherd::testing
