@@ -1,8 +1,5 @@
 // What SIGTERM and SIGHUP do to a daemon.
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -11,6 +8,7 @@
 
 #include "cipherd/v1/evaluation.grpc.pb.h"
 #include "client/session.h"
+#include "core/base/status_macros.h"
 #include "core/secret/random.h"
 #include "grpcpp/create_channel.h"
 #include "health.grpc.pb.h"
@@ -38,10 +36,12 @@ class SignalsTest : public DaemonTest {
     return grpc::CreateChannel(address(), grpc::InsecureChannelCredentials());
   }
 
-  // Starts to watch the daemon's health, which is good.
-  void WatchHealth() {
+  // Starts to watch the health of a program, or of the daemon, which is good.
+  void WatchHealth(const std::string& service = "") {
     health_ = Health::NewStub(NewChannel());
-    watch_ = health_->Watch(&watch_context_, HealthCheckRequest());
+    HealthCheckRequest request;
+    request.set_service(service);
+    watch_ = health_->Watch(&watch_context_, request);
     ASSERT_EQ(NextHealth(), HealthCheckResponse::SERVING);
   }
   // Blocks until it changes; UNKNOWN at the end.
@@ -55,6 +55,31 @@ class SignalsTest : public DaemonTest {
                              Session::Create(client, kSmallProgram));
     CIPHERD_RETURN_IF_ERROR(session->UploadKeys());
     return session;
+  }
+
+  // An evaluation whose client does not send more than the header.
+  struct StalledEvaluation {
+    std::unique_ptr<v1::EvaluationService::Stub> stub;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::EvaluateStreamRequest, v1::EvaluateStreamResponse>>
+        stream;
+  };
+  // Returns once it is admitted.
+  void Begin(const Session& session, StalledEvaluation& evaluation) {
+    secret::Random random = secret::Random::FromSeedForTesting(1);
+    ASSERT_OK_AND_ASSIGN(const value::ValueTree inputs,
+                         session.cipher().EncryptInputs({{"x", kInput}}, random));
+    v1::EvaluateStreamRequest message;
+    v1::EvaluationHeader& header = *message.mutable_header();
+    header.set_program(kSmallProgram);
+    header.set_key_set_id(codec::EncodeDigest(session.key_set_id(), "key_set_id").value());
+    ASSERT_OK(codec::EncodeTree(inputs, "inputs", header.mutable_inputs()));
+    evaluation.stub = v1::EvaluationService::NewStub(NewChannel());
+    evaluation.stream = evaluation.stub->EvaluateStream(&evaluation.context);
+    ASSERT_TRUE(evaluation.stream->Write(message));
+    while (Metrics()->Sum("cipherd_pinned_trees", {{"state", "leased"}}) == 0) {
+      std::this_thread::yield();
+    }
   }
 
   grpc::ClientContext watch_context_;
@@ -92,49 +117,38 @@ TEST_F(SignalsTest, OneMoreSigtermDoesNotWaitForTheDrain) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session, StartSession(*client));
   WatchHealth();
 
-  // An evaluation whose client never sends the rest.
-  secret::Random random = secret::Random::FromSeedForTesting(1);
-  ASSERT_OK_AND_ASSIGN(const value::ValueTree inputs,
-                       session->cipher().EncryptInputs({{"x", kInput}}, random));
-  v1::EvaluateStreamRequest message;
-  message.mutable_header()->set_program(kSmallProgram);
-  message.mutable_header()->set_key_set_id(
-      codec::EncodeDigest(session->key_set_id(), "key_set_id").value());
-  ASSERT_OK(codec::EncodeTree(inputs, "inputs", message.mutable_header()->mutable_inputs()));
-  const auto stub = v1::EvaluationService::NewStub(NewChannel());
-  grpc::ClientContext context;
-  const auto stream = stub->EvaluateStream(&context);
-  ASSERT_TRUE(stream->Write(message));
-  while (Metrics()->Sum("cipherd_pinned_trees", {{"state", "leased"}}) == 0) {
-    std::this_thread::yield();
-  }
+  StalledEvaluation evaluation;
+  ASSERT_NO_FATAL_FAILURE(Begin(*session, evaluation));
 
   daemon_->Signal(SIGTERM);
   EXPECT_EQ(NextHealth(), HealthCheckResponse::NOT_SERVING);
   daemon_->Signal(SIGTERM);
   EXPECT_EQ(daemon_->Wait(), 128 + SIGTERM);
   daemon_.reset();
-  EXPECT_FALSE(stream->Finish().ok());
+  EXPECT_FALSE(evaluation.stream->Finish().ok());
 }
 
 TEST_F(SignalsTest, ALookAtTheProgramsDoesNotHoldUpTheSignalToLeave) {
-  const std::string programs = SmallPrograms();
-  ASSERT_OK(StartDaemon(programs, kSmallProgram));
-  WatchHealth();
+  const std::string programs =
+      WritePrograms({SquareAndTurn(kSmallProgram, 10), SquareAndTurn("other", 10)});
+  ASSERT_OK(StartDaemon(programs, "", {"--drain-timeout", "3600", "--stall-timeout", "3600"}));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> client, Connect());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session, StartSession(*client));
+  WatchHealth("other");
 
-  // A program that cannot be read to its end, because the test does not send it.
-  const std::string slow = programs + "/slow";
-  ASSERT_TRUE(std::filesystem::create_directory(slow));
-  ASSERT_EQ(mkfifo((slow + "/program.textproto").c_str(), 0600), 0);
+  // A program is not gone before the last of its requests, and this one stays.
+  StalledEvaluation evaluation;
+  ASSERT_NO_FATAL_FAILURE(Begin(*session, evaluation));
+  std::filesystem::remove_all(programs + "/" + kSmallProgram);
   daemon_->Signal(SIGHUP);
-  // Returns when the daemon reads.
-  const int writer = open((slow + "/program.textproto").c_str(), O_WRONLY | O_CLOEXEC);
-  ASSERT_GE(writer, 0);
+  while (Metrics()->Sum("cipherd_program_ready", {{"program", kSmallProgram}}) == 1) {
+    std::this_thread::yield();
+  }
 
   daemon_->Signal(SIGTERM);
   EXPECT_EQ(NextHealth(), HealthCheckResponse::NOT_SERVING);
-  std::filesystem::remove_all(slow);
-  close(writer);
+  evaluation.context.TryCancel();
+  EXPECT_FALSE(evaluation.stream->Finish().ok());
   EXPECT_EQ(daemon_->Wait(), 0);
   daemon_.reset();
 }

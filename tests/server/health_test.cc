@@ -111,7 +111,7 @@ TEST_F(HealthTest, ALameDuckIsNotServingWhateverIsLoaded) {
   EXPECT_EQ(negate.Next(), HealthCheckResponse::SERVING);
   server_->BeginLameDuck();
   EXPECT_EQ(negate.Next(), HealthCheckResponse::NOT_SERVING);
-  ASSERT_OK(server_->LoadPrograms());
+  ASSERT_OK(server_->engine().LoadProgram("square_sum"));
   ASSERT_OK(server_->ReloadPrograms());
   for (const char* service : {"", "square_sum", "negate"}) {
     EXPECT_EQ(*Check(service), HealthCheckResponse::NOT_SERVING) << service;
