@@ -10,7 +10,7 @@
 # its image: models change on a schedule of their own, and by SIGHUP without a restart.
 
 ARG DEBIAN=docker.io/library/debian:12
-# Lends /usr/local/cuda to the builder. Nothing else of it is used, and no file of it is in an image.
+# Lends /usr/local/cuda-13.0 to the builder. Nothing else of it is used, and no file of it is in an image.
 ARG CUDA_TOOLKIT=docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04
 
 FROM ${DEBIAN} AS builder
@@ -86,7 +86,7 @@ FROM ${CUDA_TOOLKIT} AS cuda-toolkit
 FROM builder AS cuda-builder
 ARG JOBS
 RUN --mount=type=cache,target=/root/.cache/ccache \
-    --mount=type=bind,from=cuda-toolkit,source=/usr/local/cuda,target=/usr/local/cuda \
+    --mount=type=bind,from=cuda-toolkit,source=/usr/local/cuda-13.0,target=/usr/local/cuda \
     PATH="/usr/local/cuda/bin:$PATH" cmake --preset release -Wno-dev -DBUILD_TESTING=OFF \
     && grep --quiet '^CMAKE_CUDA_COMPILER:' build/release/CMakeCache.txt \
     && cmake --build --preset release --parallel "${JOBS:-$(nproc)}" --target cipherd
