@@ -66,6 +66,13 @@ class FlagsTest(unittest.TestCase):
                 self.assertEqual(result.returncode, 1)
                 self.assertIn("/no/such/directory", result.stderr)
 
+    def test_the_config_of_the_image_is_taken_and_asks_for_tls(self):
+        command = [daemon.BINARY, "--config", daemon.deploy("image", "cipherd.conf"), "--programs=/no/such/directory"]
+        for arguments, answer in (([], "TLS is off"), (["--allow-plaintext-remote"], "/no/such/directory")):
+            result = subprocess.run(command + arguments, capture_output=True, text=True)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(answer, result.stderr)
+
     def test_nothing_is_insecure(self):
         for name, flags in deployments().items():
             with self.subTest(deployment=name):
