@@ -32,10 +32,12 @@ from cipherd.errors import (
 from cipherd.program import Input, Layout, Output, Program, ProgramSummary
 from cipherd.result import OutputPart, RequestReport, Result
 from cipherd.session import Session
+from cipherd.stream import AsyncOutputStream, OutputStream
 
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",
+    "AsyncOutputStream",
     "CancelledError",
     "Cipher",
     "Client",
@@ -50,6 +52,7 @@ __all__ = [
     "NotFoundError",
     "Output",
     "OutputPart",
+    "OutputStream",
     "OverloadedError",
     "Program",
     "ProgramSummary",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import queue
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias, cast, overload
 
 from cipherd import _cipherd
@@ -13,6 +12,7 @@ from cipherd._arrays import Array, ArrayLike, Rows, one_output, to_rows
 from cipherd._closing import Closing
 from cipherd.program import Program
 from cipherd.result import OutputPart, RequestReport, Result
+from cipherd.stream import AsyncOutputStream, OutputStream, Start
 
 __all__ = ["Session"]
 
@@ -219,57 +219,34 @@ class Session(Closing):
         request_id: str = "",
         timeout: float | None = None,
         in_flight: int = 4,
-    ) -> Generator[OutputPart, None, None]:
+    ) -> OutputStream:
         """Evaluates, and yields each output of each request as soon as it has come.
 
         The daemon sends an output once it is computed, while it computes the next: for programs
         with many outputs, such as the scores of a large gallery in blocks. Parts come in about
         that order, each once, and all of them unless an error is raised, which leaves those before
-        it good. Arguments and errors are those of ``evaluate``; nothing is sent before the first
-        part is asked for. Closing the generator, or leaving its loop, ends the evaluation::
+        it good. Arguments and errors are those of ``evaluate``, but that an array will do for the
+        only input. Leaving the loop ends the evaluation::
 
             for part in session.stream(query):
                 best.update(part.output, part.values)
         """
-        parts: queue.SimpleQueue[OutputPart | object] = queue.SimpleQueue()
-        cancellation = self._start_stream(inputs, request_id, timeout, in_flight, parts.put)
-        try:
-            while isinstance(part := parts.get(), OutputPart):
-                yield part
-        finally:
-            cancellation.cancel()
-        if isinstance(part, BaseException):
-            raise part
+        return OutputStream(self._stream_start(inputs, request_id, timeout, in_flight))
 
-    async def stream_async(
+    def stream_async(
         self,
         inputs: Inputs,
         *,
         request_id: str = "",
         timeout: float | None = None,
         in_flight: int = 4,
-    ) -> AsyncGenerator[OutputPart, None]:
+    ) -> AsyncOutputStream:
         """``stream`` for asyncio: ``async for part in session.stream_async(query)``.
 
-        No thread waits. Arrays must not be changed before the last part is there.
+        To be called in a running loop. No thread waits. Arrays must not be changed before the last
+        part is there.
         """
-        loop = asyncio.get_running_loop()
-        parts: asyncio.Queue[OutputPart | object] = asyncio.Queue()
-
-        def put(part: object) -> None:
-            try:
-                loop.call_soon_threadsafe(parts.put_nowait, part)
-            except RuntimeError:  # the loop is closed: nobody waits
-                pass
-
-        cancellation = self._start_stream(inputs, request_id, timeout, in_flight, put)
-        try:
-            while isinstance(part := await parts.get(), OutputPart):
-                yield part
-        finally:
-            cancellation.cancel()
-        if isinstance(part, BaseException):
-            raise part
+        return AsyncOutputStream(self._stream_start(inputs, request_id, timeout, in_flight))
 
     def encrypt(self, inputs: Inputs) -> bytes:
         """The encrypted inputs of one request, as a file of cipherctl holds them.
@@ -321,24 +298,21 @@ class Session(Closing):
         keys = "keys uploaded" if self.key_set_id else "no keys uploaded"
         return f"<cipherd.Session of {self._program.name}, {keys}>"
 
-    def _start_stream(
-        self,
-        inputs: Inputs,
-        request_id: str,
-        timeout: float | None,
-        in_flight: int,
-        put: Callable[[object], object],
-    ) -> _cipherd.Cancellation:
-        """``put`` gets the parts, then the outcome, on threads of cipherd's."""
+    def _stream_start(
+        self, inputs: Inputs, request_id: str, timeout: float | None, in_flight: int
+    ) -> Start:
         rows = to_rows(self._program, inputs, by_part=True)
 
-        def on_output(output: str, first_item: int, values: Array) -> None:
-            shaped = rows.shape_outputs({output: values})[output]
-            put(OutputPart(output, first_item, shaped))
+        def start(put: Callable[[object], None]) -> _cipherd.Cancellation:
+            def on_output(output: str, first_item: int, values: Array) -> None:
+                shaped = rows.shape_outputs({output: values})[output]
+                put(OutputPart(output, first_item, shaped))
 
-        return self._session.start_evaluation(
-            rows.inputs, request_id, timeout, in_flight, put, on_output
-        )
+            return self._session.start_evaluation(
+                rows.inputs, request_id, timeout, in_flight, put, on_output
+            )
+
+        return start
 
     def _present(self, rows: Rows, outcome: Outcome, details: bool) -> Outputs:
         outputs = rows.shape_outputs(outcome[0])

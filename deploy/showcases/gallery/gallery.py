@@ -120,6 +120,7 @@ def main() -> int:
     milliseconds = findings.seconds * 1e3
     rows = [
         ("blocks of vectors", f"{block_count} of {block_size}, N = {ring_degree}"),
+        ("first scores of a query, p50", f"{np.percentile(findings.first_seconds, 50) * 1e3:.0f} ms"),
         ("latency of a query, p50", f"{np.percentile(milliseconds, 50):.0f} ms"),
         ("latency of a query, p99", f"{np.percentile(milliseconds, 99):.0f} ms"),
         ("of it the evaluation, p50", f"{np.percentile(findings.replay_seconds, 50) * 1e3:.0f} ms"),

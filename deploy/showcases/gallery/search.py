@@ -1,7 +1,6 @@
 """A plaintext gallery as a program, and the nearest of its vectors to encrypted queries."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import cipherd
@@ -73,6 +72,8 @@ class Findings:
     """Of ``plain_best``."""
     errors: Array
     """The largest of a query's scores."""
+    first_seconds: Array
+    """From a vector to the first block of its scores."""
     seconds: Array
     """From a vector to its nearest: encrypted, sent, evaluated, received, decrypted, ranked."""
     replay_seconds: Array
@@ -91,35 +92,34 @@ class Searcher:
         self._session = session
         self._gallery = gallery
         self._block_size = block_size
+        self._blocks = {output.name: block for block, output in enumerate(session.program.outputs)}
         self._bins = np.linspace(-max_error, max_error, _ERROR_BIN_COUNT + 1)
 
     def search(self, queries: Array, count: int) -> Findings:
         """The ``count`` best for each query, one query at a time."""
         n = len(queries)
         indices = np.zeros((2, n, count), np.int64)
-        numbers = np.zeros((3, n))
+        numbers = np.zeros((4, n))
         findings = Findings(indices[0], indices[1], np.zeros((n, count)), *numbers)
         self._session.evaluate({"query": queries[:1]})  # the daemon's first is not like the others
         for k, query in enumerate(queries):
             ranking = Ranking(count, self._block_size)
-            blocks = []
+            blocks: dict[int, Array] = {}
             start = time.monotonic()
-            result = self._session.evaluate({"query": query[None]}, in_flight=1, details=True)
-            for block, scores in self._blocks_of(result):
-                ranking.take(block, scores)
-                blocks.append(scores)
+            stream = self._session.stream(query)
+            for part in stream:
+                if not blocks:
+                    findings.first_seconds[k] = time.monotonic() - start
+                block = self._blocks[part.output]
+                ranking.take(block, part.values)
+                blocks[block] = part.values
             findings.seconds[k] = time.monotonic() - start
             findings.best[k] = ranking.indices
-            (report,) = result.requests
+            (report,) = stream.requests
             findings.replay_seconds[k] = report.stage_seconds["replay"]
             findings.sent_bytes, findings.received_bytes = report.sent_bytes, report.received_bytes
-            self._compare(findings, k, query, np.concatenate(blocks))
+            self._compare(findings, k, query, np.concatenate([blocks[block] for block in sorted(blocks)]))
         return findings
-
-    def _blocks_of(self, result: cipherd.Result) -> Iterator[tuple[int, Array]]:
-        """Blocks of a query's scores, with their numbers."""
-        for block, output in enumerate(self._session.program.outputs):
-            yield block, result.outputs[output.name][0]
 
     def _compare(self, findings: Findings, k: int, query: Array, scores: Array) -> None:
         plain = self._gallery @ query

@@ -40,6 +40,18 @@ def test_parts_are_those_of_the_whole(mix: cipherd.Session, item_count: int) -> 
     check(collect(list(mix.stream(given)), item_count), given)
 
 
+def test_reports_are_there_at_the_end(mix: cipherd.Session) -> None:
+    with mix.stream(inputs(9), request_id="r") as stream:
+        next(stream)
+        with pytest.raises(RuntimeError, match="end"):
+            stream.requests
+        rest = list(stream)
+    assert len(rest) == 3
+    assert [one.request_id for one in stream.requests] == ["r.0", "r.1"]
+    assert stream.requests[0].received_bytes > 0
+    assert list(stream) == []
+
+
 def test_parts_of_many_requests_come_while_others_run_in_asyncio(mix: cipherd.Session) -> None:
     given = inputs(30)
 
@@ -66,9 +78,12 @@ def test_a_program_with_one_output_has_one_part_a_request(
 
 
 def test_leaving_the_loop_ends_the_evaluation(mix: cipherd.Session) -> None:
+    for _ in mix.stream(inputs(4000), in_flight=1):
+        break
     stream = mix.stream(inputs(4000), in_flight=1)
     next(stream)
     stream.close()
+    assert list(stream) == []
     # The session is free for others, and its daemon's places are.
     given = inputs(2)
     check(collect(list(mix.stream(given)), 2), given)
