@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -106,8 +108,10 @@ std::string FormatSummary(const CheckedProgram& program,
   table.AddRow({"an evaluation", absl::StrCat(FormatBytes(program.input_bytes()), " up, ",
                                               FormatBytes(program.output_bytes()), " down")});
   if (const int64_t bytes = program.constant_bytes(); bytes > 0) {
-    table.AddRow({"constants", absl::StrCat(FormatBytes(bytes), " encoded, or streamed through ",
-                                            FormatBytes(2 * program.largest_constant_bytes()))});
+    std::string text = FormatBytes(bytes) + " encoded";
+    const int64_t tiles = 2 * program.largest_constant_bytes();
+    if (tiles < bytes) absl::StrAppend(&text, ", or streamed through ", FormatBytes(tiles));
+    table.AddRow({"constants", std::move(text)});
   }
   if (costs) table.AddRow({"", FormatSeconds(costs->total_seconds()) + " predicted"});
   return table.ToString();

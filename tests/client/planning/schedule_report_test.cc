@@ -53,6 +53,18 @@ TEST_F(ScheduleReportTest, TheSummaryHasWhatAnOperatorAsksFor) {
   EXPECT_THAT(summary, Not(HasSubstr("predicted")));
 }
 
+TEST_F(ScheduleReportTest, ConstantsThatTwoTilesHoldAreNotSaidToStream) {
+  const planning::Circuit circuit = planning::SmallNetwork();
+  ASSERT_OK_AND_ASSIGN(
+      const planning::EdgeMagnitudes magnitudes,
+      planning::MeasureMagnitudes(circuit, planning::RandomSamples(circuit, 10, 7)));
+  ASSERT_OK_AND_ASSIGN(const planning::Plan plan, planning::MakePlan(circuit, magnitudes, {}));
+  ASSERT_GE(2 * plan.program->largest_constant_bytes(), plan.program->constant_bytes());
+  const std::string summary = FormatSummary(*plan.program, std::nullopt);
+  EXPECT_THAT(summary, HasSubstr(" encoded"));
+  EXPECT_THAT(summary, Not(HasSubstr("streamed")));
+}
+
 TEST_F(ScheduleReportTest, CostsAreMeasuredForEveryOperationAndAddUp) {
   ASSERT_OK_AND_ASSIGN(const auto device, testing::OpenTestDevice("cpu"));
   const size_t before = device->device_memory_stats().allocated_bytes;
