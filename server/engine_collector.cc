@@ -1,53 +1,33 @@
 #include "server/engine_collector.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "server/metric_families.h"
 
 namespace cipherd::server {
 namespace {
 
-using prometheus::ClientMetric;
+using engine::RequestState;
 using prometheus::MetricFamily;
-using prometheus::MetricType;
 
-// One family being filled.
-class FamilyBuilder {
- public:
-  using Labels = std::initializer_list<std::pair<const char*, std::string_view>>;
-
-  FamilyBuilder(std::string name, std::string help, MetricType type) {
-    family_.name = std::move(name);
-    family_.help = std::move(help);
-    family_.type = type;
-  }
-
-  FamilyBuilder& Add(Labels labels, double value) {
-    ClientMetric& metric = family_.metric.emplace_back();
-    for (const auto& [name, text] : labels) metric.label.push_back({name, std::string(text)});
-    if (family_.type == MetricType::Counter) {
-      metric.counter.value = value;
-    } else {
-      metric.gauge.value = value;
-    }
-    return *this;
-  }
-
-  MetricFamily Take() { return std::move(family_); }
-
- private:
-  MetricFamily family_;
+// Ends that a request can come to. Those of every program are shown from the start: Prometheus does
+// not see the first increment of a series that begins with it.
+constexpr std::pair<RequestState, absl::StatusCode> kUsualEnds[] = {
+    {RequestState::kSucceeded, absl::StatusCode::kOk},
+    {RequestState::kFailed, absl::StatusCode::kDeadlineExceeded},
+    {RequestState::kFailed, absl::StatusCode::kInternal},
+    {RequestState::kFailed, absl::StatusCode::kUnavailable},
+    {RequestState::kCancelled, absl::StatusCode::kCancelled},
+    {RequestState::kRejected, absl::StatusCode::kFailedPrecondition},
+    {RequestState::kRejected, absl::StatusCode::kInvalidArgument},
+    {RequestState::kRejected, absl::StatusCode::kNotFound},
+    {RequestState::kRejected, absl::StatusCode::kResourceExhausted},
+    {RequestState::kRejected, absl::StatusCode::kUnavailable},
 };
-
-FamilyBuilder Counter(std::string name, std::string help) {
-  return FamilyBuilder(std::move(name), std::move(help), MetricType::Counter);
-}
-FamilyBuilder Gauge(std::string name, std::string help) {
-  return FamilyBuilder(std::move(name), std::move(help), MetricType::Gauge);
-}
 
 void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   FamilyBuilder accepted =
@@ -56,7 +36,10 @@ void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& fa
                                    "Evaluations that ended, by program, outcome and status code");
   FamilyBuilder in_flight =
       Gauge("cipherd_requests_in_flight", "Evaluations between header and end, by program");
-  for (const auto& [program, counts] : engine.ledger().Snapshot()) {
+  std::map<std::string, engine::RequestLedger::Counts> ledger = engine.ledger().Snapshot();
+  for (const auto& program : engine.programs()) ledger.try_emplace(program->info().name);
+  for (auto& [program, counts] : ledger) {
+    for (const auto& end : kUsualEnds) counts.finished.try_emplace(end, 0);
     accepted.Add({{"program", program}}, static_cast<double>(counts.accepted));
     in_flight.Add({{"program", program}}, static_cast<double>(counts.in_flight));
     for (const auto& [key, count] : counts.finished) {
@@ -69,10 +52,16 @@ void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& fa
   families.push_back(accepted.Take());
   families.push_back(finished.Take());
   families.push_back(in_flight.Take());
+  families.push_back(Counter("cipherd_quota_refusals_total",
+                             "Evaluations refused because their tenant had as many as it may")
+                         .Add({}, static_cast<double>(engine.quotas().refusal_count()))
+                         .Take());
 }
 
 // Sums over the versions of one program: a row a name, whatever versions come and go.
 struct ProgramSums {
+  // The longest of its versions.
+  absl::Duration default_timeout;
   // By version; of one that replaces another of the same number, whether either serves.
   std::map<int64_t, bool> ready;
   size_t queued = 0;
@@ -92,8 +81,8 @@ std::map<std::string, ProgramSums> SumPrograms(const engine::Engine& engine) {
     // One on its way out has no row of its own: it will never be ready.
     if (!program->is_retired()) sums.ready[program->info().version] |= program->is_ready();
     sums.queued += engine.scheduler().queued_count(*program);
-    // The scheduler's bound: requests that an idle worker has not picked up yet count, too.
-    sums.capacity += program->settings().place_count(engine.options().workers);
+    sums.capacity += program->settings().queue_capacity;
+    sums.default_timeout = std::max(sums.default_timeout, program->settings().default_timeout);
     sums.trees += program->trees().size();
     sums.leased_trees += program->trees().leased_count();
     for (const auto& [batch_size, count] : program->run_counts().replays()) {
@@ -113,7 +102,11 @@ std::map<std::string, ProgramSums> SumPrograms(const engine::Engine& engine) {
 void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   FamilyBuilder ready = Gauge("cipherd_program_ready", "1 where the version of the program serves");
   FamilyBuilder queued = Gauge("cipherd_queue_requests", "Evaluations that wait for an instance");
-  FamilyBuilder capacity = Gauge("cipherd_queue_capacity", "Bound of cipherd_queue_requests");
+  FamilyBuilder capacity =
+      Gauge("cipherd_queue_capacity", "Evaluations that may wait while every instance is busy");
+  FamilyBuilder timeouts =
+      Gauge("cipherd_request_timeout_seconds",
+            "Time that an evaluation has whose caller sets no deadline, by program");
   FamilyBuilder instances = Gauge("cipherd_instances", "Captured instances, by worker and state");
   FamilyBuilder replays =
       Counter("cipherd_replays_total", "Batches that ran as a graph, by program and batch size");
@@ -127,6 +120,7 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
     }
     queued.Add({{"program", name}}, static_cast<double>(sums.queued));
     capacity.Add({{"program", name}}, static_cast<double>(sums.capacity));
+    timeouts.Add({{"program", name}}, absl::ToDoubleSeconds(sums.default_timeout));
     trees.Add({{"program", name}, {"state", "leased"}}, static_cast<double>(sums.leased_trees));
     trees.Add({{"program", name}, {"state", "idle"}},
               static_cast<double>(sums.trees - sums.leased_trees));
@@ -146,7 +140,7 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
       Gauge("cipherd_queue_oldest_age_seconds", "Age of the evaluation that waits longest");
   age.Add({}, absl::ToDoubleSeconds(engine.scheduler().oldest_age()));
   for (FamilyBuilder* family :
-       {&ready, &queued, &capacity, &instances, &replays, &eager, &trees, &age}) {
+       {&ready, &queued, &capacity, &timeouts, &instances, &replays, &eager, &trees, &age}) {
     families.push_back(family->Take());
   }
 }
@@ -172,46 +166,69 @@ void CollectKeys(const engine::Engine& engine, std::vector<MetricFamily>& famili
                          .Add({}, static_cast<double>(store.host_set_count))
                          .Take());
   families.push_back(
-      Counter("cipherd_key_store_total",
-              "Uses of key sets: in host memory already, read from file, not readable now; and "
-              "sets that left host memory, or had to go for want of room on file or for their age")
-          .Add({{"event", "hit"}}, static_cast<double>(store.host_hits))
-          .Add({{"event", "load"}}, static_cast<double>(store.file_loads))
-          .Add({{"event", "load_failure"}}, static_cast<double>(store.file_load_failures))
-          .Add({{"event", "eviction"}}, static_cast<double>(store.host_evictions))
-          .Add({{"event", "file_eviction"}}, static_cast<double>(store.file_evictions))
-          .Add({{"event", "expiration"}}, static_cast<double>(store.expirations))
+      Counter("cipherd_key_set_hits_total", "Uses of key sets that were in the tier already")
+          .Add({{"tier", "device"}}, static_cast<double>(device.hits))
+          .Add({{"tier", "host"}}, static_cast<double>(store.host_hits))
           .Take());
-  families.push_back(Counter("cipherd_key_residency_total",
-                             "Uses of key sets on the device: resident already, copied, evicted, "
-                             "put off for want of room")
-                         .Add({{"event", "hit"}}, static_cast<double>(device.hits))
-                         .Add({{"event", "load"}}, static_cast<double>(device.loads))
-                         .Add({{"event", "eviction"}}, static_cast<double>(device.evictions))
-                         .Add({{"event", "refusal"}}, static_cast<double>(device.refusals))
+  families.push_back(
+      Counter("cipherd_key_set_loads_total", "Key sets copied into the tier from the one below")
+          .Add({{"tier", "device"}}, static_cast<double>(device.loads))
+          .Add({{"tier", "host"}}, static_cast<double>(store.file_loads))
+          .Take());
+  families.push_back(Counter("cipherd_key_set_load_failures_total",
+                             "Files of key sets that could not be read when they were needed")
+                         .Add({}, static_cast<double>(store.file_load_failures))
                          .Take());
+  families.push_back(
+      Counter("cipherd_key_set_evictions_total", "Key sets that left the tier to make room")
+          .Add({{"tier", "device"}}, static_cast<double>(device.evictions))
+          .Add({{"tier", "host"}}, static_cast<double>(store.host_evictions))
+          .Add({{"tier", "file"}}, static_cast<double>(store.file_evictions))
+          .Take());
+  families.push_back(
+      Counter("cipherd_key_set_expirations_total", "Key sets dropped for their time to live")
+          .Add({}, static_cast<double>(store.expirations))
+          .Take());
+  families.push_back(
+      Counter("cipherd_key_set_device_waits_total",
+              "Times that a key set had to wait for room on the device, all of it in use")
+          .Add({}, static_cast<double>(device.refusals))
+          .Take());
 }
 
 void CollectDevice(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   const runtime::Device& device = engine.device();
-  FamilyBuilder bytes = Gauge("cipherd_pool_bytes", "Bytes of the memory pools, by pool and kind");
-  FamilyBuilder slabs =
-      Counter("cipherd_pool_slab_allocations_total", "Calls to the system's allocator, by pool");
+  FamilyBuilder allocated = Gauge("cipherd_memory_pool_allocated_bytes",
+                                  "Bytes in use of the pools of device and pinned memory");
+  FamilyBuilder reserved =
+      Gauge("cipherd_memory_pool_reserved_bytes", "Bytes that the pools have from the system");
+  FamilyBuilder budget =
+      Gauge("cipherd_memory_pool_budget_bytes", "Bound of cipherd_memory_pool_reserved_bytes");
+  FamilyBuilder slabs = Counter("cipherd_memory_pool_slab_allocations_total",
+                                "Calls to the system's allocator, by pool");
   const std::pair<const char*, runtime::MemoryStats> pools[] = {
       {"device", device.device_memory_stats()}, {"pinned", device.pinned_memory_stats()}};
   for (const auto& [pool, stats] : pools) {
-    bytes.Add({{"pool", pool}, {"kind", "allocated"}}, static_cast<double>(stats.allocated_bytes));
-    bytes.Add({{"pool", pool}, {"kind", "reserved"}}, static_cast<double>(stats.reserved_bytes));
-    bytes.Add({{"pool", pool}, {"kind", "budget"}}, static_cast<double>(stats.budget_bytes));
+    allocated.Add({{"pool", pool}}, static_cast<double>(stats.allocated_bytes));
+    reserved.Add({{"pool", pool}}, static_cast<double>(stats.reserved_bytes));
+    budget.Add({{"pool", pool}}, static_cast<double>(stats.budget_bytes));
     slabs.Add({{"pool", pool}}, static_cast<double>(stats.slab_allocation_count));
   }
   FamilyBuilder workers = Gauge("cipherd_worker_healthy", "1 where the worker takes requests");
+  FamilyBuilder faults =
+      Counter("cipherd_worker_faults_total", "Failures of the device that took the worker out");
   for (const auto& worker : engine.workers()) {
     workers.Add({{"worker", worker->name()}}, worker->is_healthy() ? 1 : 0);
+    faults.Add({{"worker", worker->name()}}, static_cast<double>(worker->fault_count()));
   }
-  families.push_back(bytes.Take());
-  families.push_back(slabs.Take());
-  families.push_back(workers.Take());
+  for (FamilyBuilder* family : {&allocated, &reserved, &budget, &slabs, &workers, &faults}) {
+    families.push_back(family->Take());
+  }
+  families.push_back(
+      Gauge("cipherd_device_healthy",
+            "0 where the device itself has failed, and only a restart of the daemon mends it")
+          .Add({}, device.health().ok() ? 1 : 0)
+          .Take());
   families.push_back(
       Gauge("cipherd_device_info", "1, labelled with the device")
           .Add({{"device", device.id().ToString()}, {"name", device.properties().name}}, 1)

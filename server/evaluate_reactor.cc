@@ -13,7 +13,7 @@ EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
     : environment_(environment),
       context_(context),
       response_(response),
-      rpc_("Evaluate", environment.metrics, environment.engine.clock()),
+      rpc_("Evaluate", context, environment.metrics, environment.engine.clock()),
       pass_(environment.calls),
       evaluation_(environment, rpc_),
       stall_(environment.stalls, [&context] { context.TryCancel(); }) {

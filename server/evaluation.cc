@@ -177,7 +177,8 @@ void Evaluation::End(const absl::Status& status) {
   const absl::Time now = environment_.engine.clock().Now();
   if (status.ok()) {
     request_->times().encode_seconds = absl::ToDoubleSeconds(now - result_at_);
-    environment_.metrics.ObserveStages(request_->program().info().name, request_->times());
+    environment_.metrics.ObserveEvaluation(
+        request_->program().info().name, absl::ToDoubleSeconds(now - began_at_), request_->times());
   }
   // Where the engine has ended it already, its state is terminal and stays.
   const engine::RequestState state = request_->state();

@@ -85,8 +85,8 @@ grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerCo
 
 grpc::ServerUnaryReactor* EvaluationService::DropKeys(grpc::CallbackServerContext* context,
                                                       const Bytes* request, Bytes* response) {
-  const auto rpc =
-      std::make_shared<RpcScope>("DropKeys", environment_.metrics, environment_.engine.clock());
+  const auto rpc = std::make_shared<RpcScope>("DropKeys", *context, environment_.metrics,
+                                              environment_.engine.clock());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   v1::DropKeysRequest which;
   Bytes view = *request;

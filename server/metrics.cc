@@ -1,12 +1,16 @@
 #include "server/metrics.h"
 
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "prometheus/text_serializer.h"
+#include "proto/codec/error_detail.h"
 #include "server/engine_collector.h"
+#include "server/process_collector.h"
 #include "server/version.h"
 
 namespace cipherd::server {
@@ -30,18 +34,52 @@ const prometheus::Histogram::BucketBoundaries& SecondsBuckets() {
   return *buckets;
 }
 
+std::map<v1::ErrorReason, prometheus::Counter*> AddFailureCounters(prometheus::Registry& registry) {
+  auto& family = prometheus::BuildCounter()
+                     .Name("cipherd_rpc_failures_total")
+                     .Help("RPCs that failed, by the reason that the client is given")
+                     .Register(registry);
+  std::map<v1::ErrorReason, prometheus::Counter*> counters;
+  const auto& reasons = *v1::ErrorReason_descriptor();
+  for (int i = 0; i < reasons.value_count(); ++i) {
+    const std::string name(absl::StripPrefix(reasons.value(i)->name(), "ERROR_REASON_"));
+    counters[static_cast<v1::ErrorReason>(reasons.value(i)->number())] =
+        &family.Add({{"reason", name}});
+  }
+  return counters;
+}
+
 }  // namespace
 
 Metrics::Metrics()
     : registry_(std::make_shared<prometheus::Registry>()),
       rpc_seconds_(prometheus::BuildHistogram()
-                       .Name("cipherd_rpc_seconds")
-                       .Help("Duration of RPCs by method and status code")
+                       .Name("cipherd_rpc_duration_seconds")
+                       .Help("Duration of RPCs, by method and status code")
                        .Register(*registry_)),
+      request_seconds_(prometheus::BuildHistogram()
+                           .Name("cipherd_request_duration_seconds")
+                           .Help("Time of evaluations that succeeded, from header to the last byte "
+                                 "handed to the transport, by program")
+                           .Register(*registry_)),
       stage_seconds_(prometheus::BuildHistogram()
-                         .Name("cipherd_stage_seconds")
+                         .Name("cipherd_stage_duration_seconds")
                          .Help("Time of evaluations in each stage, by program")
-                         .Register(*registry_)) {
+                         .Register(*registry_)),
+      certificate_expiry_(prometheus::BuildGauge()
+                              .Name("cipherd_tls_certificate_expiry_timestamp_seconds")
+                              .Help("Unix time at which the first certificate of a file of the "
+                                    "listener ends, as it was read")
+                              .Register(*registry_)),
+      last_reload_successful_(
+          prometheus::BuildGauge()
+              .Name("cipherd_programs_last_reload_successful")
+              .Help("1 where all was well when programs were looked at the last time")
+              .Register(*registry_)
+              .Add({})),
+      rpc_failures_(AddFailureCounters(*registry_)),
+      collectables_({registry_, std::make_shared<ProcessCollector>()}) {
+  last_reload_successful_.Set(1);
   prometheus::BuildGauge()
       .Name("cipherd_build_info")
       .Help("1, labelled with the version of this build")
@@ -52,44 +90,62 @@ Metrics::Metrics()
 
 Metrics::~Metrics() { StopServing(); }
 
-void Metrics::ObserveRpc(std::string_view method, absl::StatusCode code, double seconds) {
+void Metrics::ObserveRpc(std::string_view method, const absl::Status& status, double seconds) {
   prometheus::Histogram* histogram;
   {
     absl::MutexLock lock(&mu_);
-    prometheus::Histogram*& known = rpc_histograms_[{std::string(method), code}];
+    prometheus::Histogram*& known = rpc_histograms_[{std::string(method), status.code()}];
     if (known == nullptr) {
       known = &rpc_seconds_.Add(
-          {{"method", std::string(method)}, {"code", absl::StatusCodeToString(code)}},
+          {{"method", std::string(method)}, {"code", absl::StatusCodeToString(status.code())}},
           SecondsBuckets());
     }
     histogram = known;
   }
   histogram->Observe(seconds);
+  if (status.ok()) return;
+  const std::optional<v1::ErrorDetail> detail = codec::GetErrorDetail(status);
+  auto counter =
+      rpc_failures_.find(detail.has_value() ? detail->reason() : v1::ERROR_REASON_UNSPECIFIED);
+  if (counter == rpc_failures_.end()) counter = rpc_failures_.begin();
+  counter->second->Increment();
 }
 
-void Metrics::ObserveStages(const std::string& program, const engine::StageTimes& times) {
-  const StageHistograms& histograms = HistogramsOf(program);
-  for (size_t i = 0; i < histograms.size(); ++i) {
-    histograms[i]->Observe(times.*engine::kStages[i].seconds);
+void Metrics::ObserveEvaluation(const std::string& program, double seconds,
+                                const engine::StageTimes& times) {
+  const ProgramHistograms& histograms = HistogramsOf(program);
+  histograms.duration->Observe(seconds);
+  for (size_t i = 0; i < histograms.stages.size(); ++i) {
+    histograms.stages[i]->Observe(times.*engine::kStages[i].seconds);
   }
 }
 
-const Metrics::StageHistograms& Metrics::HistogramsOf(const std::string& program) {
+void Metrics::AddProgram(const std::string& program) { HistogramsOf(program); }
+
+const Metrics::ProgramHistograms& Metrics::HistogramsOf(const std::string& program) {
   absl::MutexLock lock(&mu_);
-  const auto [it, is_new] = stage_histograms_.try_emplace(program);
+  const auto [it, is_new] = program_histograms_.try_emplace(program);
   if (is_new) {
-    for (size_t i = 0; i < it->second.size(); ++i) {
+    it->second.duration = &request_seconds_.Add({{"program", program}}, SecondsBuckets());
+    for (size_t i = 0; i < it->second.stages.size(); ++i) {
       const std::string stage(engine::kStages[i].name);
-      it->second[i] =
+      it->second.stages[i] =
           &stage_seconds_.Add({{"program", program}, {"stage", stage}}, SecondsBuckets());
     }
   }
   return it->second;
 }
 
+void Metrics::SetCertificateExpiry(std::string_view certificate, absl::Time expiry) {
+  certificate_expiry_.Add({{"certificate", std::string(certificate)}})
+      .Set(static_cast<double>(absl::ToUnixSeconds(expiry)));
+}
+
+void Metrics::SetReloaded(bool successful) { last_reload_successful_.Set(successful ? 1 : 0); }
+
 void Metrics::CollectFrom(const engine::Engine& engine) {
-  engine_collector_ = std::make_shared<EngineCollector>(engine);
-  if (exposer_ != nullptr) exposer_->RegisterCollectable(engine_collector_);
+  collectables_.push_back(std::make_shared<EngineCollector>(engine));
+  if (exposer_ != nullptr) exposer_->RegisterCollectable(collectables_.back());
 }
 
 absl::StatusOr<int> Metrics::Serve(const std::string& address) {
@@ -102,20 +158,19 @@ absl::StatusOr<int> Metrics::Serve(const std::string& address) {
     return absl::UnavailableError(
         absl::StrCat("metrics: cannot listen on ", address, ": ", error.what()));
   }
-  exposer_->RegisterCollectable(registry_);
-  if (engine_collector_ != nullptr) exposer_->RegisterCollectable(engine_collector_);
+  for (const auto& collectable : collectables_) exposer_->RegisterCollectable(collectable);
   return exposer_->GetListeningPorts().front();
 }
 
 void Metrics::StopServing() {
   exposer_.reset();
-  engine_collector_.reset();
+  collectables_.clear();
 }
 
 std::string Metrics::Text() const {
-  std::vector<prometheus::MetricFamily> families = registry_->Collect();
-  if (engine_collector_ != nullptr) {
-    for (prometheus::MetricFamily& family : engine_collector_->Collect()) {
+  std::vector<prometheus::MetricFamily> families;
+  for (const auto& collectable : collectables_) {
+    for (prometheus::MetricFamily& family : collectable->Collect()) {
       families.push_back(std::move(family));
     }
   }

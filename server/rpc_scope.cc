@@ -7,6 +7,7 @@
 #include "proto/codec/error_detail.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "server/engine/failure_reason.h"
+#include "server/trace_context.h"
 
 namespace cipherd::server {
 namespace {
@@ -72,10 +73,19 @@ absl::Status WithDetailForClients(absl::Status status) {
   return codec::WithErrorDetail(std::move(status), ToWire(reason), PathOf(reason));
 }
 
+RpcScope::RpcScope(std::string_view method, const grpc::ServerContextBase& context,
+                   Metrics& metrics, const base::Clock& clock)
+    : method_(method), metrics_(metrics), clock_(clock), start_(clock.Now()) {
+  log_.Add("method", method);
+  if (const std::optional<TraceContext> trace = TraceContext::Of(context)) {
+    log_.Add("trace_id", trace->trace_id).Add("span_id", trace->span_id);
+  }
+}
+
 grpc::Status RpcScope::Close(const absl::Status& status) {
   const double seconds = absl::ToDoubleSeconds(clock_.Now() - start_);
-  metrics_.ObserveRpc(method_, status.code(), seconds);
   const absl::Status shown = WithDetailForClients(status);
+  metrics_.ObserveRpc(method_, shown, seconds);
   log_.Add("code", absl::StatusCodeToString(status.code())).Add("seconds", seconds);
   if (const auto detail = codec::GetErrorDetail(shown); detail.has_value()) {
     log_.Add("reason", v1::ErrorReason_Name(detail->reason()));

@@ -1,10 +1,11 @@
 // What every RPC does besides its work, in one place: timing, metrics, status mapping, and one log
 // line.
 //
-//   RpcScope rpc("GetProgram", observer);
+//   RpcScope rpc("GetProgram", context, metrics, clock);
 //   reactor->Finish(rpc.Close(status));
 //
-// The line of an evaluation, or of a failure, is information; that of any other success is for
+// The line names the caller's trace, where the call came with one (trace_context.h). That of an
+// evaluation, or of a failure, is information; that of any other success is for
 // debugging. A failure carries an ErrorDetail: the codec's own, or one made of the engine's
 // FailureReason; one that is overloaded says when to try again (RetryInfo).
 #pragma once
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "server/logging.h"
 #include "server/metrics.h"
@@ -22,11 +24,9 @@ namespace cipherd::server {
 
 class RpcScope {
  public:
-  // `method` is a literal. Metrics and clock outlive the scope.
-  RpcScope(std::string_view method, Metrics& metrics, const base::Clock& clock)
-      : method_(method), metrics_(metrics), clock_(clock), start_(clock.Now()) {
-    log_.Add("method", method);
-  }
+  // `method` is a literal. Metrics and clock outlive the scope; `context` need not.
+  RpcScope(std::string_view method, const grpc::ServerContextBase& context, Metrics& metrics,
+           const base::Clock& clock);
 
   // For what is worth knowing of this RPC beside method, code and time. Used by one thread at a
   // time.

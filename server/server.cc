@@ -13,6 +13,7 @@
 #include "core/base/allocator_policy.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "server/certificate.h"
 #include "server/transport.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -43,6 +44,15 @@ void NoteFailure(const programs::ProgramPlace& place, const absl::Status& status
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Device> device,
+                           runtime::OpenDevice(options.device.spec, options.device.pools));
+  return Start(options, std::move(device), clock);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      std::unique_ptr<runtime::Device> device,
+                                                      const base::Clock& clock) {
+  CIPHERD_RETURN_IF_ERROR(options.Validate());
   const ckks::SecurityPolicy policy = options.allow_insecure_contexts
                                           ? ckks::SecurityPolicy::kAllowInsecure
                                           : ckks::SecurityPolicy::k128BitClassical;
@@ -54,8 +64,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   CIPHERD_ASSIGN_OR_RETURN(
       std::unique_ptr<ProgramRegistry> programs,
       ProgramRegistry::Load(options.programs_directory, policy, options.engine.DefaultServing()));
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Device> device,
-                           runtime::OpenDevice(options.device.spec, options.device.pools));
   spdlog::info("cipherd {} on {} ({})", kVersion, device->id().ToString(),
                device->properties().name);
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<engine::Engine> engine,
@@ -64,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   for (const RegisteredProgramPtr& program : server->programs_->programs()) {
     CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program->program, program->serving));
     server->health_.SetServing(program->info().name, false);
+    server->metrics_.AddProgram(program->info().name);
   }
   CIPHERD_RETURN_IF_ERROR(server->Listen());
   return server;
@@ -101,9 +110,23 @@ Server::~Server() {
   }
 }
 
+absl::Status Server::ShowCertificates() {
+  const TlsOptions& tls = options_.listen.tls;
+  const std::pair<std::string_view, const std::string&> files[] = {
+      {"server", tls.certificate_file}, {"client_ca", tls.client_ca_file}};
+  for (const auto& [certificate, file] : files) {
+    if (file.empty()) continue;
+    CIPHERD_ASSIGN_OR_RETURN(const absl::Time expiry, EarliestExpiry(file));
+    metrics_.SetCertificateExpiry(certificate, expiry);
+    if (expiry < absl::Now()) spdlog::error("listen.tls: a certificate of {} has ended", file);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Server::Listen() {
   CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
                            MakeCredentials(options_.listen.tls));
+  CIPHERD_RETURN_IF_ERROR(ShowCertificates());
   // Takes effect for servers built afterwards; repeating it does no harm.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -158,6 +181,12 @@ absl::Status Server::LoadPrograms() {
 }
 
 absl::Status Server::ReloadPrograms() {
+  const absl::Status status = RescanPrograms();
+  metrics_.SetReloaded(status.ok());
+  return status;
+}
+
+absl::Status Server::RescanPrograms() {
   // What requests held on to the last time may have come free.
   for (const auto& served : engine_->programs()) {
     if (!served->is_retired()) continue;
@@ -198,6 +227,7 @@ bool Server::ReplaceProgram(const RegisteredProgramPtr& program, absl::Status& s
   bool serves = false;
   const auto on_ready = [&] {
     programs_->Set(program);
+    metrics_.AddProgram(program->info().name);
     serves = true;
   };
   NoteFailure(program->place,

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
+#include "core/runtime/device.h"
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
 #include "server/engine/task_thread.h"
@@ -34,6 +35,10 @@ class Server {
   // outlives the server. Errors: those of options, catalog and device; Unavailable where an address
   // is taken.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       const base::Clock& clock);
+  // The same on a device that is open already.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       std::unique_ptr<runtime::Device> device,
                                                        const base::Clock& clock);
   // Shuts down.
   ~Server();
@@ -75,6 +80,10 @@ class Server {
 
   absl::Status Listen();
   absl::Status ListenForHealth();
+  // When they end goes into the metrics.
+  absl::Status ShowCertificates();
+  // What ReloadPrograms does, but for what is seen of it.
+  absl::Status RescanPrograms();
   // Loads `program` in the place of those that it replaces; true once it serves. What goes wrong is
   // logged and goes into `status`.
   bool ReplaceProgram(const RegisteredProgramPtr& program, absl::Status& status);

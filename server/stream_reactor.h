@@ -67,7 +67,7 @@ class StreamReactor : public Reactor {
                 grpc::CallbackServerContext& context)
       : environment_(environment),
         context_(context),
-        rpc_(method, environment.metrics, environment.engine.clock()),
+        rpc_(method, context, environment.metrics, environment.engine.clock()),
         pass_(environment.calls) {
     // Does not call before Start.
     stall_.emplace(environment.stalls, [this] {

@@ -25,7 +25,7 @@ grpc::ServerUnaryReactor* AnswerAtOnce(const ServiceEnvironment& environment,
                                        std::string_view method,
                                        const grpc::ByteBuffer& request_bytes,
                                        grpc::ByteBuffer& response_bytes, const Work& work) {
-  RpcScope rpc(method, environment.metrics, environment.engine.clock());
+  RpcScope rpc(method, *context, environment.metrics, environment.engine.clock());
   const auto answer = [&]() -> absl::Status {
     Request request;
     // A view of gRPC's own, which stays.

@@ -155,6 +155,7 @@ class Engine {
 
   const runtime::Device& device() const { return *device_; }
   const RequestLedger& ledger() const { return ledger_; }
+  const TenantQuotas& quotas() const { return quotas_; }
   const Scheduler& scheduler() const { return *scheduler_; }
   const KeyResidency& key_residency() const { return *key_residency_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }

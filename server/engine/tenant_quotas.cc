@@ -13,13 +13,6 @@ constexpr absl::Duration kRetryDelay = absl::Milliseconds(100);
 // Quiet tenants are looked for when there are more than this.
 constexpr size_t kRememberedTenants = 1024;
 
-absl::Status Refuse(std::string_view what, absl::Duration retry_delay) {
-  return WithRetryDelay(
-      WithReason(absl::ResourceExhaustedError(absl::StrCat("quota: ", std::string(what))),
-                 FailureReason::kOverloaded),
-      retry_delay);
-}
-
 }  // namespace
 
 absl::Status TenantQuotaOptions::Validate() const {
@@ -67,6 +60,14 @@ void TenantQuotas::ForgetQuiet(absl::Time now) {
     Refill(usage, now);
     return options_.requests_per_second == 0 || usage.tokens >= burst();
   });
+}
+
+absl::Status TenantQuotas::Refuse(std::string_view what, absl::Duration retry_delay) {
+  ++refusal_count_;
+  return WithRetryDelay(
+      WithReason(absl::ResourceExhaustedError(absl::StrCat("quota: ", std::string(what))),
+                 FailureReason::kOverloaded),
+      retry_delay);
 }
 
 absl::StatusOr<TenantQuotas::Admission> TenantQuotas::Admit(std::string_view tenant,
@@ -121,6 +122,11 @@ void TenantQuotas::Release(const std::string& tenant, int64_t bytes) {
 size_t TenantQuotas::tenant_count() const {
   absl::MutexLock lock(&mu_);
   return usages_.size();
+}
+
+uint64_t TenantQuotas::refusal_count() const {
+  absl::MutexLock lock(&mu_);
+  return refusal_count_;
 }
 
 }  // namespace cipherd::engine

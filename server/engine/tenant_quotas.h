@@ -74,6 +74,8 @@ class TenantQuotas {
 
   // Tenants that are remembered.
   size_t tenant_count() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Requests that had to be refused because their tenant had as many, or came as often, as it may.
+  uint64_t refusal_count() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Usage {
@@ -88,11 +90,14 @@ class TenantQuotas {
   void Refill(Usage& usage, absl::Time now) const;
   void ForgetQuiet(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Release(const std::string& tenant, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Refuse(std::string_view what, absl::Duration retry_delay)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TenantQuotaOptions options_;
   const base::Clock& clock_;
   mutable absl::Mutex mu_;
   std::map<std::string, Usage, std::less<>> usages_ ABSL_GUARDED_BY(mu_);
+  uint64_t refusal_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace cipherd::engine

@@ -220,12 +220,16 @@ TEST_F(InferenceTest, CallsAreMeasuredLikeOthers) {
   EXPECT_OK(Infer(Good()));
   EXPECT_FALSE(Infer({}).ok());
   ASSERT_OK_AND_ASSIGN(const MetricsPage page, MetricsPage::Parse(server_->metrics().Text()));
-  EXPECT_EQ(page.Sum("cipherd_rpc_seconds_count", {{"code", "OK"}, {"method", "ModelInfer"}}), 1);
   EXPECT_EQ(
-      page.Sum("cipherd_rpc_seconds_count", {{"code", "NOT_FOUND"}, {"method", "ModelInfer"}}), 1);
+      page.Sum("cipherd_rpc_duration_seconds_count", {{"code", "OK"}, {"method", "ModelInfer"}}),
+      1);
+  EXPECT_EQ(page.Sum("cipherd_rpc_duration_seconds_count",
+                     {{"code", "NOT_FOUND"}, {"method", "ModelInfer"}}),
+            1);
   for (const char* stage : {"decode", "replay", "encode"}) {
-    EXPECT_EQ(
-        page.Sum("cipherd_stage_seconds_count", {{"program", "square_sum"}, {"stage", stage}}), 1);
+    EXPECT_EQ(page.Sum("cipherd_stage_duration_seconds_count",
+                       {{"program", "square_sum"}, {"stage", stage}}),
+              1);
   }
   EXPECT_EQ(page.Sum("cipherd_requests_finished_total", {{"outcome", "succeeded"}}), 1);
   EXPECT_EQ(page.Sum("cipherd_requests_finished_total", {{"outcome", "rejected"}}), 1);

@@ -29,7 +29,8 @@ void WriteCertificate(const std::string& path, X509* certificate) {
 
 TestAuthority::TestAuthority(std::filesystem::path directory)
     : directory_(std::move(directory)), key_(EVP_EC_gen("P-256")) {
-  certificate_ = Make("cipherd test authority", "", key_.get(), /*is_authority=*/true);
+  certificate_ =
+      Make("cipherd test authority", "", key_.get(), /*is_authority=*/true, kLifetimeSeconds);
   WriteCertificate(ca_file(), certificate_.get());
 }
 
@@ -38,13 +39,15 @@ TestAuthority::Files TestAuthority::Issue(const std::string& name) {
 }
 
 TestAuthority::Files TestAuthority::IssueWithNames(const std::string& common_name,
-                                                   const std::string& alternative_name) {
+                                                   const std::string& alternative_name,
+                                                   long lifetime_seconds) {
   const std::string name = common_name + "-" + alternative_name;
   const Files files = {.certificate = directory_ / (name + ".pem"),
                        .key = directory_ / (name + ".key")};
   const KeyPtr key(EVP_EC_gen("P-256"));
-  WriteCertificate(files.certificate,
-                   Make(common_name, alternative_name, key.get(), /*is_authority=*/false).get());
+  WriteCertificate(files.certificate, Make(common_name, alternative_name, key.get(),
+                                           /*is_authority=*/false, lifetime_seconds)
+                                          .get());
   FILE* file = std::fopen(files.key.c_str(), "w");
   PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   std::fclose(file);
@@ -53,14 +56,15 @@ TestAuthority::Files TestAuthority::IssueWithNames(const std::string& common_nam
 
 TestAuthority::CertificatePtr TestAuthority::Make(const std::string& name,
                                                   const std::string& alternative_name,
-                                                  EVP_PKEY* key, bool is_authority) {
+                                                  EVP_PKEY* key, bool is_authority,
+                                                  long lifetime_seconds) {
   static long serial = 0;
   CertificatePtr certificate(X509_new());
   X509* const raw = certificate.get();
   X509_set_version(raw, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(raw), ++serial);
   X509_gmtime_adj(X509_getm_notBefore(raw), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(raw), 3600);
+  X509_gmtime_adj(X509_getm_notAfter(raw), lifetime_seconds);
   X509_set_pubkey(raw, key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(raw), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);

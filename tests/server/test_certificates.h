@@ -19,12 +19,14 @@ class TestAuthority {
 
   // Writes ca.pem into `directory`, which outlives this.
   explicit TestAuthority(std::filesystem::path directory);
+  static constexpr long kLifetimeSeconds = 3600;
 
   std::string ca_file() const { return directory_ / "ca.pem"; }
   // A certificate for `name`, which is both its common name and its DNS name.
   Files Issue(const std::string& name);
-  // The same with another common name, or with a common name only.
-  Files IssueWithNames(const std::string& common_name, const std::string& alternative_name);
+  // The same with another common name, or with a common name only, for `lifetime_seconds`.
+  Files IssueWithNames(const std::string& common_name, const std::string& alternative_name,
+                       long lifetime_seconds = kLifetimeSeconds);
 
  private:
   struct Free {
@@ -35,7 +37,7 @@ class TestAuthority {
   using CertificatePtr = std::unique_ptr<X509, Free>;
 
   CertificatePtr Make(const std::string& name, const std::string& alternative_name, EVP_PKEY* key,
-                      bool is_authority);
+                      bool is_authority, long lifetime_seconds);
 
   const std::filesystem::path directory_;
   KeyPtr key_;

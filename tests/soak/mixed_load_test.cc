@@ -93,8 +93,8 @@ absl::Status CheckBooks(const MetricsPage& page) {
       absl::StrCat("accepted ", accepted, ", ended ", ended, ", in flight ", in_flight));
 }
 
-double PoolBytes(const MetricsPage& page, const char* pool, const char* kind = "allocated") {
-  return page.Sum("cipherd_pool_bytes", {{"pool", pool}, {"kind", kind}});
+double PoolBytes(const MetricsPage& page, const char* pool) {
+  return page.Sum("cipherd_memory_pool_allocated_bytes", {{"pool", pool}});
 }
 
 class MixedLoadTest : public DaemonTest {
@@ -241,11 +241,12 @@ TEST_F(MixedLoadTest, ResultsAreRightBooksBalanceAndNothingIsLeftBehind) {
   EXPECT_EQ(PoolBytes(empty, "device"), 0);
   EXPECT_EQ(PoolBytes(empty, "pinned"), 0);
   const auto residency = [&](const char* event) {
-    return after.Sum("cipherd_key_residency_total", {{"event", event}});
+    return after.Sum(absl::StrCat("cipherd_key_set_", event, "_total"), {{"tier", "device"}});
   };
   std::printf("keys on the device: %.0f hits, %.0f loads, %.0f evictions, %.0f put off\n",
-              residency("hit"), residency("load"), residency("eviction"), residency("refusal"));
-  EXPECT_GT(residency("eviction"), 0) << "the keys did fit: nothing was tested";
+              residency("hits"), residency("loads"), residency("evictions"),
+              after.Sum("cipherd_key_set_device_waits_total"));
+  EXPECT_GT(residency("evictions"), 0) << "the keys did fit: nothing was tested";
   EXPECT_EQ(StopDaemon(), 0);
 }
 

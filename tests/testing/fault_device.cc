@@ -213,6 +213,12 @@ int FaultDevice::call_count(FaultPoint point) const {
   return call_counts_[static_cast<size_t>(point)];
 }
 
+absl::Status FaultDevice::health() const {
+  CIPHERD_RETURN_IF_ERROR(inner_->health());
+  absl::MutexLock lock(&mu_);
+  return failure_;
+}
+
 absl::Status FaultDevice::Count(FaultPoint point) {
   const size_t index = static_cast<size_t>(point);
   std::function<void()> interrupt;
@@ -223,6 +229,7 @@ absl::Status FaultDevice::Count(FaultPoint point) {
   if (interrupt) interrupt();
   absl::MutexLock lock(&mu_);
   auto fault = faults_[index].extract(++call_counts_[index]);
+  CIPHERD_RETURN_IF_ERROR(failure_);
   return fault.empty() ? absl::OkStatus() : std::move(fault.mapped());
 }
 

@@ -53,6 +53,12 @@ class FaultDevice final : public runtime::Device {
 
   // The n-th call of `point` from now on (1: the next one) fails with `error`.
   void FailNth(FaultPoint point, int n, absl::Status error);
+  // The device itself fails with `error`, now and for good, as CUDA's does after any: health() says
+  // so, and every call fails.
+  void Fail(absl::Status error) {
+    absl::MutexLock lock(&mu_);
+    failure_ = std::move(error);
+  }
   // Runs `interrupt` before every call of `point` from now on, on the thread of the call: holds it,
   // where `interrupt` blocks.
   void InterruptCalls(FaultPoint point, std::function<void()> interrupt) {
@@ -76,7 +82,7 @@ class FaultDevice final : public runtime::Device {
   runtime::MemoryStats device_memory_stats() const override;
   runtime::MemoryStats pinned_memory_stats() const override;
   void TrimMemory() override { inner_->TrimMemory(); }
-  absl::Status health() const override { return inner_->health(); }
+  absl::Status health() const override;
   absl::Status Synchronize() override { return inner_->Synchronize(); }
 
   // Counts a call, and returns the fault that is due at it, or OK. For the wrappers.
@@ -87,6 +93,7 @@ class FaultDevice final : public runtime::Device {
 
   const std::unique_ptr<runtime::Device> inner_;
   mutable absl::Mutex mu_;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
   std::array<int, kPointCount> call_counts_ ABSL_GUARDED_BY(mu_) = {};
   std::array<std::function<void()>, kPointCount> interrupts_ ABSL_GUARDED_BY(mu_);
   // By the number of the call.
