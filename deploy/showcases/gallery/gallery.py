@@ -82,11 +82,12 @@ def main() -> int:
         planned = plan(vectors, block_size, samples, MAX_ERROR)
         plan_seconds = time.monotonic() - start
         planned.write(served / planned.name)
-        tile_bytes = 2 * planned.largest_constant_bytes
-        if options.constant_memory is not None:
-            tile_bytes = options.constant_memory << 20
-        if tile_bytes:
-            write_serving(served / planned.name, tile_bytes)
+        two_tiles = 2 * planned.largest_constant_bytes
+        constant_memory = two_tiles if options.constant_memory is None else options.constant_memory << 20
+        if 0 < constant_memory < min(two_tiles, planned.constant_bytes):
+            parser.error(f"--constant-memory: expected 0, or at least {two_tiles >> 20} for blocks of {block_size}")
+        if constant_memory:
+            write_serving(served / planned.name, constant_memory)
         with (
             Daemon(served, device=options.device) as daemon,
             cipherd.connect(daemon.target) as client,
@@ -115,7 +116,7 @@ def main() -> int:
             ("root mean square error", "", f"{np.sqrt(mean_square):.1e}"),
         ],
     )
-    streams = 0 < tile_bytes < planned.constant_bytes
+    streams = 0 < constant_memory < planned.constant_bytes
     block_count = -(-len(vectors) // block_size)
     milliseconds = findings.seconds * 1e3
     rows = [
@@ -128,7 +129,7 @@ def main() -> int:
         ("down, a query", report.format_bytes(findings.received_bytes)),
         ("keys, once", f"{report.format_bytes(planned.key_bytes)} in {key_seconds:.1f} s"),
         ("constants", report.format_bytes(planned.constant_bytes)),
-        ("of them on the device", report.format_bytes(tile_bytes if streams else planned.constant_bytes)),
+        ("of them on the device", report.format_bytes(constant_memory if streams else planned.constant_bytes)),
         ("planning", f"{plan_seconds:.1f} s"),
     ]
     print()
