@@ -1,4 +1,4 @@
-# The images of cipherd. `deploy/image/build TARGET` builds one with its labels:
+# The images of cipherd. `deploy/image/build TARGET` builds one, labelled with its version and revision:
 #
 #   cpu        the daemon for machines without a GPU
 #   cuda       the daemon with the CUDA device; libcuda.so.1 comes from the container runtime
@@ -14,13 +14,7 @@ ARG DEBIAN=docker.io/library/debian:12
 ARG CUDA_TOOLKIT=docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04
 
 FROM ${DEBIAN} AS builder
-ARG VERSION
 WORKDIR /source
-COPY CMakeLists.txt ./
-COPY deploy/image/version deploy/image/
-RUN if [ "$VERSION" != "$(deploy/image/version)" ]; then \
-      echo "say --build-arg VERSION=$(deploy/image/version), or use deploy/image/build" >&2; exit 1; \
-    fi
 COPY deploy/install-dependencies deploy/
 RUN deploy/install-dependencies --build
 # What the daemon expects to be there: the places of its volumes, whose owner and mode a fresh volume takes over.
@@ -43,32 +37,20 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
 RUN deploy/image/collect-root /client-image build/release/client/cipherctl build/release/client/cipherd-demo
 
 FROM scratch AS programs
-ARG VERSION
-ARG REVISION
 LABEL org.opencontainers.image.title="cipherd-programs" \
-      org.opencontainers.image.description="Programs that cipherd serves" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.description="Programs that cipherd serves"
 COPY deploy/programs /
 
 FROM scratch AS client
-ARG VERSION
-ARG REVISION
 LABEL org.opencontainers.image.title="cipherctl" \
-      org.opencontainers.image.description="Client of cipherd: encrypts, evaluates, decrypts" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.description="Client of cipherd: encrypts, evaluates, decrypts"
 COPY --from=client-builder /client-image /
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/cipherctl"]
 
 FROM scratch AS daemon
-ARG VERSION
-ARG REVISION
 LABEL org.opencontainers.image.title="cipherd" \
-      org.opencontainers.image.description="A daemon that computes on encrypted data" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.description="A daemon that computes on encrypted data"
 COPY --from=builder /skeleton /
 COPY deploy/image/cipherd.conf /etc/cipherd/cipherd.conf
 USER 65532:65532
