@@ -60,8 +60,8 @@ class FlagsTest(unittest.TestCase):
     def test_every_value_is_one_that_the_daemon_takes(self):
         for name, flags in deployments().items():
             with self.subTest(deployment=name):
-                # It looks at all values before it looks for programs.
-                flags = flags | {"programs": "/no/such/directory"}
+                # It looks at all values before it looks for a device, which need not be here, and for programs.
+                flags = flags | {"programs": "/no/such/directory", "device": "cpu"}
                 result = subprocess.run([daemon.BINARY, *daemon.start_arguments(flags)], capture_output=True, text=True)
                 self.assertEqual(result.returncode, 1)
                 self.assertIn("/no/such/directory", result.stderr)
