@@ -80,6 +80,7 @@ BulkEvaluation::BulkEvaluation(const Target& target, WorkPool& pool,
       inputs_(std::move(inputs)),
       callback_(std::move(callback)) {
   result_.requests.resize(split_.request_count());
+  if (options_.on_output) return;
   for (const programs::ProgramOutput& output : program().outputs) {
     ItemsArray& items = result_.outputs[output.name];
     // Fewer than the inputs have only where there is one request.
@@ -211,7 +212,9 @@ absl::Status BulkEvaluation::Receive(int64_t request, const EvaluationResult& re
 void BulkEvaluation::OnOutput(int64_t request, size_t index, value::ValueTree output) {
   {
     absl::MutexLock lock(&mu_);
-    ++running_.at(request).unsettled;
+    UnderWay& under_way = running_.at(request);
+    ++under_way.unsettled;
+    under_way.has_told = true;
   }
   pool_.Schedule([self = shared_from_this(), request, index, output = std::move(output)] {
     self->Settle(request, self->Store(request, index, output));
@@ -222,33 +225,39 @@ absl::Status BulkEvaluation::Store(int64_t request, size_t index, const value::V
   const int64_t begin = split_.Begin(request);
   CIPHERD_ASSIGN_OR_RETURN(const Vectors vectors, target_.cipher.DecryptOutput(
                                                       index, output, split_.End(request) - begin));
-  const std::string& name = program().outputs[index].name;
-  ItemsArray& items = result_.outputs.at(name);
-  double* const first = items.numbers.data() + begin * items.element_count;
-  double* row = first;
+  const programs::ProgramOutput& described = program().outputs[index];
+  const int64_t element_count = described.layout.element_count;
+  OutputPart part{.output = described.name, .first_item = begin};
+  double* row = nullptr;
+  if (options_.on_output) {
+    part.items = {.numbers = std::vector<double>(vectors.size() * element_count),
+                  .item_count = static_cast<int64_t>(vectors.size()),
+                  .element_count = element_count};
+    row = part.items.numbers.data();
+  } else {
+    row = result_.outputs.at(described.name).numbers.data() + begin * element_count;
+  }
   for (const std::vector<double>& vector : vectors) {
     row = std::copy(vector.begin(), vector.end(), row);
   }
-  if (options_.on_output) {
-    options_.on_output({.output = name,
-                        .first_item = begin,
-                        .items = {.numbers = first,
-                                  .item_count = static_cast<int64_t>(vectors.size()),
-                                  .element_count = items.element_count}});
-  }
+  if (options_.on_output) options_.on_output(std::move(part));
   return absl::OkStatus();
 }
 
 void BulkEvaluation::Settle(int64_t request, const absl::Status& status) {
   absl::Status outcome;
+  std::vector<std::shared_ptr<EvaluationCall>> to_cancel;
+  bool is_last = false;
   {
     absl::MutexLock lock(&mu_);
     UnderWay& under_way = running_.at(request);
     under_way.status.Update(status);
-    if (--under_way.unsettled > 0) return;
+    is_last = --under_way.unsettled == 0;
+    if (!is_last && !status.ok()) to_cancel = Fail(status);
     outcome = under_way.status;
   }
-  EndRequest(request, outcome);
+  for (const std::shared_ptr<EvaluationCall>& call : to_cancel) call->Cancel();
+  if (is_last) EndRequest(request, outcome);
 }
 
 void BulkEvaluation::EndRequest(int64_t request, const absl::Status& status) {
@@ -257,8 +266,10 @@ void BulkEvaluation::EndRequest(int64_t request, const absl::Status& status) {
   bool is_last = false;
   {
     absl::MutexLock lock(&mu_);
+    const auto place = running_.find(request);
+    const bool may_go_again = place == running_.end() || !place->second.has_told;
     running_.erase(request);
-    if (status_.ok() && IsOverloaded(status) && !running_.empty()) {
+    if (status_.ok() && IsOverloaded(status) && may_go_again && !running_.empty()) {
       again_.push_back(request);
       return;
     }

@@ -56,8 +56,7 @@ struct OutputPart {
   std::string output;
   // Of the whole evaluation's items, the first one of these.
   int64_t first_item = 0;
-  // Row-major; the result's, there until the evaluation's callback has returned.
-  ItemsView items;
+  ItemsArray items;
 };
 
 // What EvaluationResult says beside the outputs.
@@ -91,9 +90,10 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
     int in_flight = 4;
     // Ends the evaluation early, with Cancelled: the callback comes all the same. May be null.
     std::shared_ptr<Cancellation> cancellation = nullptr;
-    // Asks for each output of each request as soon as the daemon has computed it. Called on threads
-    // of the pool, of several parts at once, and before the callback. May be null.
-    std::function<void(const OutputPart& part)> on_output = nullptr;
+    // Asks for each output of each request as soon as the daemon has computed it; the result then
+    // has the reports only. Called on threads of the pool, of several parts at once, and before the
+    // callback. Nothing waits for who takes the parts further. May be null.
+    std::function<void(OutputPart part)> on_output = nullptr;
   };
   // Called once, on a thread of the pool.
   using Callback = std::function<void(absl::StatusOr<BulkResult> result)>;
@@ -107,6 +107,17 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
   BulkEvaluation& operator=(const BulkEvaluation&) = delete;
 
  private:
+  struct UnderWay {
+    // Null until it has been started.
+    std::shared_ptr<EvaluationCall> call;
+    // The call, and early outputs that are being decrypted.
+    int unsettled = 1;
+    // The first error among them.
+    absl::Status status;
+    // An output has been told of: it cannot be sent again.
+    bool has_told = false;
+  };
+
   BulkEvaluation(const Target& target, WorkPool& pool, std::map<std::string, ItemsView> inputs,
                  const Options& options, const RequestSplit& split, Callback callback);
 
@@ -124,7 +135,7 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
   absl::Status Receive(int64_t request, const EvaluationResult& result);
   // An early output has come; on a thread of gRPC's.
   void OnOutput(int64_t request, size_t index, value::ValueTree output) ABSL_LOCKS_EXCLUDED(mu_);
-  // Decrypts into the result.
+  // Decrypts into the result, or for on_output.
   absl::Status Store(int64_t request, size_t index, const value::ValueTree& output);
   // The call of a request, or the work on one of its outputs, has ended: with the last of these
   // the request has.
@@ -155,14 +166,6 @@ class BulkEvaluation : public std::enable_shared_from_this<BulkEvaluation> {
   int64_t next_request_ ABSL_GUARDED_BY(mu_) = 0;
   // Refused as OVERLOADED.
   std::deque<int64_t> again_ ABSL_GUARDED_BY(mu_);
-  struct UnderWay {
-    // Null until it has been started.
-    std::shared_ptr<EvaluationCall> call;
-    // The call, and early outputs that are being decrypted.
-    int unsettled = 1;
-    // The first error among them.
-    absl::Status status;
-  };
   // By request.
   std::map<int64_t, UnderWay> running_ ABSL_GUARDED_BY(mu_);
 };

@@ -140,21 +140,22 @@ class StreamCall final
       CIPHERD_RETURN_IF_ERROR(reader_->Write(std::string_view(response_.chunk())));
       return on_output_ ? TellCompletedOutputs() : absl::OkStatus();
     }
-    if (response_.has_stage_times() && reader_.has_value()) {
+    const bool is_complete = reader_.has_value() && reader_->remaining_bytes() == 0;
+    if (response_.has_stage_times() && is_complete && !has_times_) {
+      has_times_ = true;
       result_.stage_times = response_.stage_times();
       return absl::OkStatus();
     }
-    return absl::InternalError("expected one header, then chunks");
+    return absl::InternalError("expected one header, then chunks, then at most the stage times");
   }
 
   absl::Status TellCompletedOutputs() {
-    for (; told_count_ < program_->outputs.size(); ++told_count_) {
+    while (true) {
       CIPHERD_ASSIGN_OR_RETURN(std::optional<value::ValueTree> output,
                                reader_->CompletedChild(told_count_));
-      if (!output.has_value()) break;
-      on_output_(told_count_, *std::move(output));
+      if (!output.has_value()) return absl::OkStatus();
+      on_output_(told_count_++, *std::move(output));
     }
-    return absl::OkStatus();
   }
 
   absl::Status Read(const absl::Status& status) {
@@ -181,6 +182,7 @@ class StreamCall final
   OutputCallback on_output_;
   // Outputs that `on_output_` has been told of.
   size_t told_count_ = 0;
+  bool has_times_ = false;
   absl::Status fault_;
 };
 

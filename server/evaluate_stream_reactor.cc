@@ -8,6 +8,12 @@
 #include "server/wire_message.h"
 
 namespace cipherd::server {
+namespace {
+
+// What the worker's thread copies before it goes on; gRPC's threads write the rest in full chunks.
+constexpr uint64_t kFirstChunkBytes = uint64_t{64} << 10;
+
+}  // namespace
 
 EvaluateStreamReactor::EvaluateStreamReactor(const ServiceEnvironment& environment,
                                              grpc::CallbackServerContext& context)
@@ -64,7 +70,7 @@ void EvaluateStreamReactor::OnEarlyOutputs(size_t count) {
     return;
   }
   ready_bytes_ = evaluation_.OutputBytes(count);
-  Advance();
+  Advance(kFirstChunkBytes);
 }
 
 void EvaluateStreamReactor::Reply() {
@@ -78,7 +84,7 @@ void EvaluateStreamReactor::Reply() {
     evaluation_.EncodeTimes(next_.mutable_header()->mutable_stage_times());
     has_written_times_ = true;
   }
-  Advance();
+  Advance(kFirstChunkBytes);
 }
 
 void EvaluateStreamReactor::Fail(const absl::Status& status) {
@@ -102,29 +108,28 @@ void EvaluateStreamReactor::OnWriteDone(bool ok) {
                             : absl::CancelledError("the client left before its result was sent");
   }
   if (failure_.ok()) {
-    Advance();
+    Advance(environment_.limits.max_chunk_bytes);
   } else if (has_failed_ || state() == State::kReplying) {
     FinishWith(failure_);
   }
   // Else the evaluation goes on, to its end or its cancellation: Fail or Reply follows.
 }
 
-void EvaluateStreamReactor::Advance() {
+void EvaluateStreamReactor::Advance(uint64_t max_chunk_bytes) {
   if (is_writing_) return;
-  if (PrepareNext()) {
+  if (PrepareNext(max_chunk_bytes)) {
     Write();
   } else if (state() == State::kReplying) {
     FinishWith(absl::OkStatus());
   }
 }
 
-bool EvaluateStreamReactor::PrepareNext() {
+bool EvaluateStreamReactor::PrepareNext(uint64_t max_chunk_bytes) {
   if (next_.part_case() != v1::EvaluateStreamResponse::PART_NOT_SET) return true;
   codec::PayloadSource& result = evaluation_.result();
   const uint64_t written_bytes = result.total_bytes() - result.remaining_bytes();
   if (written_bytes < ready_bytes_) {
-    result.TakeInto(std::min(environment_.limits.max_chunk_bytes, ready_bytes_ - written_bytes),
-                    next_.mutable_chunk());
+    result.TakeInto(std::min(max_chunk_bytes, ready_bytes_ - written_bytes), next_.mutable_chunk());
     return true;
   }
   if (state() != State::kReplying || has_written_times_) return false;

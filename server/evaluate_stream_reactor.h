@@ -37,11 +37,11 @@ class EvaluateStreamReactor final : public EvaluationReactor {
   void OnEarlyOutputs(size_t count) ABSL_LOCKS_EXCLUDED(mu_);
   // Puts the outputs' description into `next_`, unless that has been done.
   absl::Status Describe() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Writes what is next, unless a write is under way or there is nothing yet; ends the call after
-  // the last.
-  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Writes what is next, of the payload at most so many bytes, unless a write is under way or there
+  // is nothing yet; ends the call after the last.
+  void Advance(uint64_t max_chunk_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether there is more in `next_`, or was put there.
-  bool PrepareNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool PrepareNext(uint64_t max_chunk_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // gRPC reads it while a write is under way.

@@ -26,7 +26,8 @@ using ProgramFunction = std::function<absl::StatusOr<value::ValueTree>(
 
 // Events that a callable records, one an output, as soon as that is computed
 // (Stream::RecordInLaunches): so that outputs of a replay can be read while it computes the others.
-// Without any the callable records none.
+// Null for an output of which nobody asks; without any the callable records none. Each is a node of
+// the graph: work behind it begins when it has been passed.
 using OutputEvents = std::vector<std::shared_ptr<runtime::Event>>;
 
 }  // namespace cipherd::execution

@@ -220,7 +220,7 @@ absl::Status Interpreter::State::RecordOutputs(int edge,
                                                const execution::OutputEvents& output_events,
                                                runtime::Stream& stream) const {
   for (size_t i = 0; i < output_events.size(); ++i) {
-    if (schedule.outputs[i] != edge) continue;
+    if (schedule.outputs[i] != edge || output_events[i] == nullptr) continue;
     CIPHERD_RETURN_IF_ERROR(stream.RecordInLaunches(output_events[i]));
   }
   return absl::OkStatus();

@@ -70,7 +70,8 @@ class Stream {
   // The same, and inside a capture: each launch of the graph records `event` anew as it gets here,
   // so that work outside can wait for a part of the graph. Launching is when that record is made: a
   // wait that is enqueued after a launch binds to it. Until the first launch the event is as it was
-  // before. The graph keeps the event.
+  // before. The graph keeps the event. Inside the capture a stream does not wait for it: that is
+  // what Record is for. InvalidArgument for null and for an event of another device.
   virtual absl::Status RecordInLaunches(std::shared_ptr<Event> event) = 0;
 
   // Later work of this stream runs after the latest record of `event`. InvalidArgument for an event

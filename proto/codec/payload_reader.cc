@@ -137,13 +137,17 @@ void PayloadReader::CheckWrittenResidues() {
   }
 }
 
-absl::StatusOr<std::optional<value::ValueTree>> PayloadReader::CompletedChild(size_t index) const {
+absl::StatusOr<std::optional<value::ValueTree>> PayloadReader::CompletedChild(size_t index) {
   CIPHERD_RETURN_IF_ERROR(residue_status_);
-  CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree tree, admitted_.Assemble(tensors_));
-  size_t tensor_count = 0;
-  for (size_t i = 0; i <= index; ++i) tensor_count += value::TensorsOf(tree[i]).size();
-  if (tensor_index_ < tensor_count) return std::nullopt;
-  return tree[index];
+  if (!tree_.has_value()) {
+    CIPHERD_ASSIGN_OR_RETURN(tree_, admitted_.Assemble(tensors_));
+    size_t end = 0;
+    for (const value::ValueTree& child : tree_->children()) {
+      child_ends_.push_back(end += value::TensorsOf(child).size());
+    }
+  }
+  if (index >= child_ends_.size() || tensor_index_ < child_ends_[index]) return std::nullopt;
+  return (*tree_)[index];
 }
 
 absl::StatusOr<value::ValueTree> PayloadReader::Finish() && {

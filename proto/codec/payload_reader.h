@@ -59,7 +59,8 @@ class PayloadReader {
 
   // Child `index` of a list or tuple, where every byte up to its end has come; nothing where some
   // have not. For who uses a payload before it is complete. Errors as Finish's for residues.
-  absl::StatusOr<std::optional<value::ValueTree>> CompletedChild(size_t index) const;
+  // Beyond the last child: nothing.
+  absl::StatusOr<std::optional<value::ValueTree>> CompletedChild(size_t index);
 
   // The tree, once every byte has come and every residue was below its prime.
   absl::StatusOr<value::ValueTree> Finish() &&;
@@ -77,6 +78,10 @@ class PayloadReader {
   // Residues of the current tensor that have been checked.
   uint64_t checked_residues_ = 0;
   uint64_t remaining_bytes_ = 0;
+  // The tree over the tensors, and the number of tensors up to the end of each child: from the
+  // first CompletedChild on.
+  std::optional<value::ValueTree> tree_;
+  std::vector<size_t> child_ends_;
   // OK until a residue was not below its prime: the first one that was not.
   absl::Status residue_status_;
 };

@@ -48,7 +48,10 @@ absl::StatusOr<bool> CompletionPoller::Await(std::span<const runtime::Event* con
     if (now < spin_start) {
       // Not in one piece: work that ends early should not wait for a guess.
       const absl::Time next_look = is_near ? spin_start : std::min(spin_start, near_end);
-      absl::SleepFor(std::min(next_look - now, std::max(options_.nap, expected / 8)));
+      const bool is_awaited = next + 2 < events.size();
+      const absl::Duration nap = std::max(
+          options_.nap, is_awaited ? std::min(expected / 8, options_.longest_nap) : expected / 8);
+      absl::SleepFor(std::min(next_look - now, nap));
     } else if (now < spin_end) {
       for (int i = 0; i < 16; ++i) PauseWhileSpinning();
     } else {

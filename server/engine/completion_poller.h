@@ -27,6 +27,8 @@ class CompletionPoller {
     absl::Duration near_end = absl::Microseconds(100);
     // Between two looks when spinning was not enough.
     absl::Duration nap = absl::Microseconds(20);
+    // At most, while there is an event that somebody waits for before the last two.
+    absl::Duration longest_nap = absl::Microseconds(200);
   };
 
   // What happens on the way, on the waiting thread; either may be empty.
@@ -41,7 +43,7 @@ class CompletionPoller {
   CompletionPoller() : CompletionPoller(Options()) {}
   explicit CompletionPoller(Options options);
 
-  // True once the last of `events` has completed, which complete in their order; false once
+  // True once the last of `events` has completed, which are looked at in their order; false once
   // `give_up` is set; else the device's error. `expected` is how long the wait is likely to take,
   // and becomes what it took.
   absl::StatusOr<bool> Await(std::span<const runtime::Event* const> events,

@@ -1,6 +1,6 @@
 // One captured instance of a program for batches of one size, with what a batch needs beside it: a
-// pinned key table with a row an item, and the events that time its stages. All made once; a
-// request creates none of these.
+// pinned key table with a row an item, and the events of its stages and of its outputs. All made
+// once; a request creates none of these.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,9 @@
 // count that it is in.
 //
 // Made by Engine::Open, when it is entered in the ledger. request_state.h says who is in charge in
-// each state; only that one calls Finish from there, and it alone touches leases and times. Cancel
-// may be called by anyone at any time. At its terminal state a request gives every lease back and
-// is closed in the ledger, exactly once.
+// each state; only that one calls Finish from there, and it alone touches leases and times, but for
+// early outputs (OutputListener). Cancel may be called by anyone at any time. At its terminal state
+// a request gives every lease back and is closed in the ledger, exactly once.
 #pragma once
 
 #include <atomic>
@@ -74,7 +74,8 @@ class Request {
   std::shared_ptr<KeySetTicket> key_ticket() const ABSL_LOCKS_EXCLUDED(mu_);
   // From kQueued on.
   const KeySetRef& keys() const { return keys_; }
-  // Pinned. Written by the RPC in kReceiving, read by the RPC in kReplying.
+  // Pinned. Written by the RPC in kReceiving, read by the RPC in kReplying, or earlier where it has
+  // been told of early outputs.
   const value::ValueTree& inputs() const { return trees_->inputs; }
   const value::ValueTree& outputs() const { return trees_->outputs; }
 

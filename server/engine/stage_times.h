@@ -15,11 +15,12 @@ struct StageTimes {
   double batch_wait_seconds = 0;  // held beside an idle instance for others to join
   double transfer_in_seconds = 0;
   double replay_seconds = 0;
-  double transfer_out_seconds = 0;
+  double transfer_out_seconds = 0;  // from the replay's end; of early outputs only the last one's
   // Taken by a worker until the end was seen, less the three above: keys on their way to the
   // device, and other requests before it on the worker's streams.
   double device_wait_seconds = 0;
-  double encode_seconds = 0;  // result complete until the last byte was handed to the transport
+  double encode_seconds = 0;  // result complete until the last byte was handed to the transport,
+                              // and so, for a reader that is slower, the wait for it
 };
 
 // A stage as metrics and logs name it.

@@ -2,8 +2,9 @@
 //
 //   device thread      takes a batch, pins its keys and enqueues all of its work at once
 //                      (device_submission.h), without blocking
-//   completion thread  learns of each batch's end in the order of submission; gives instance and
-//                      keys back and continues the requests
+//   completion thread  learns of early outputs and tells the requests that asked for them; learns
+//                      of each batch's end in the order of submission, gives instance and keys back
+//                      and continues the requests
 //
 // So the copies of one batch lie under the compute of another, no thread waits for a request, and
 // only the device thread submits. An instance is lent until its output has been copied: that is

@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "client/session.h"
 #include "core/base/status_macros.h"
@@ -20,6 +24,7 @@ namespace {
 
 using ::cipherd::testing::StatusIs;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int kElements = 16;
@@ -82,6 +87,63 @@ TEST_F(BulkEvaluationTest, ItemsOfManyRequestsComeBackInOrder) {
   for (int r = 0; r < 3; ++r) EXPECT_EQ(result.requests[r].request_id, absl::StrCat("r.", r));
   EXPECT_GT(result.requests[2].received_bytes, 0u);
   EXPECT_EQ(service_.unary_count(), 3);
+}
+
+class BulkPartsTest : public BulkEvaluationTest {
+ protected:
+  // Takes parts; each may come once.
+  std::function<void(OutputPart)> Take() {
+    return [this](OutputPart part) {
+      absl::MutexLock lock(&mu_);
+      EXPECT_EQ(part.output, "y");
+      EXPECT_EQ(part.items.element_count, kElements);
+      EXPECT_TRUE(parts_.emplace(part.first_item, std::move(part.items.numbers)).second);
+    };
+  }
+  void ExpectRight() {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [first_item, numbers] : parts_) {
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        EXPECT_NEAR(numbers[i], numbers_[first_item * kElements + i], kTolerance) << i;
+      }
+    }
+  }
+  size_t part_count() {
+    absl::MutexLock lock(&mu_);
+    return parts_.size();
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::map<int64_t, std::vector<double>> parts_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(BulkPartsTest, ComeBeforeTheCallbackWhichHasTheReports) {
+  ASSERT_OK_AND_ASSIGN(const BulkResult result,
+                       Evaluate(Items(11), {.request_id = "r", .on_output = Take()}));
+  EXPECT_EQ(part_count(), 3u);
+  ExpectRight();
+  EXPECT_THAT(result.outputs, IsEmpty());
+  ASSERT_THAT(result.requests, SizeIs(3));
+  EXPECT_EQ(result.requests[2].request_id, "r.2");
+  EXPECT_GT(result.requests[2].received_bytes, 0u);
+  EXPECT_EQ(service_.stream_count(), 3);
+}
+
+TEST_F(BulkPartsTest, AreGoodWhereAnErrorFollows) {
+  service_.error_behind_outputs = absl::DataLossError("behind");
+  EXPECT_THAT(Evaluate(Items(4), {.on_output = Take()}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("behind")));
+  EXPECT_EQ(part_count(), 1u);
+  ExpectRight();
+}
+
+TEST_F(BulkPartsTest, OfARequestThatThenFailsAsOverloadedAreNotAskedForAgain) {
+  service_.error_behind_outputs =
+      codec::WithErrorDetail(absl::ResourceExhaustedError("full"), v1::ERROR_REASON_OVERLOADED, "");
+  EXPECT_THAT(Evaluate(Items(12), {.in_flight = 3, .on_output = Take()}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  ExpectRight();
 }
 
 TEST_F(BulkEvaluationTest, OneRequestHasTheIdAsItIs) {

@@ -222,7 +222,7 @@ grpc::Status FakeService::EvaluateStream(
     response.set_chunk(whole.payload().substr(begin, chunk_bytes));
     stream->Write(response);
   }
-  return grpc::Status::OK;
+  return ToGrpcStatus(error_behind_outputs);
 }
 
 }  // namespace cipherd::client

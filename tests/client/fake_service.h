@@ -40,6 +40,9 @@ class FakeService final : public v1::EvaluationService::Service {
   std::function<void(v1::EvaluateResponse&)> change_evaluation;
   // Fails every evaluation with this.
   absl::Status evaluation_error;
+  // Fails every streamed one with this, behind its outputs. (It knows of no early outputs, as older
+  // daemons.)
+  absl::Status error_behind_outputs;
   // Called at the beginning of each unary evaluation, by many threads at once; fails it with what
   // it returns. The call that it is given is cancelled once the client has done so.
   std::function<absl::Status(grpc::ServerContext& call)> before_evaluation;

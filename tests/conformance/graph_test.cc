@@ -214,7 +214,7 @@ TEST_P(GraphTest, R28_IndependentGraphsRunOnStreamsOfTheirOwn) {
   EXPECT_TRUE(HoldsOnly(first, 6));
 }
 
-// A graph that fills `block` with 1, records `event`, and fills it with 2 once `gate` is open.
+// A graph that fills a block with 1, records an event, and fills another block once it is let.
 class LaunchRecordTest : public GraphTest {
  protected:
   void SetUp() override {
@@ -223,6 +223,7 @@ class LaunchRecordTest : public GraphTest {
     waiting_ = NewStream("waiting");
     event_ = NewEvent();
     block_ = NewBlock(*launching_);
+    later_block_ = NewBlock(*launching_);
     seen_ = NewPinned(0);
     auto stream = NewStream("capture");
     ASSERT_OK(stream->BeginCapture(false));
@@ -231,9 +232,10 @@ class LaunchRecordTest : public GraphTest {
     ASSERT_OK(stream->LaunchHost([this] {
       while (!is_open_) std::this_thread::yield();
     }));
-    ASSERT_OK(Fill(*stream, block_, 2));
+    ASSERT_OK(Fill(*stream, later_block_, 2));
     ASSERT_OK_AND_ASSIGN(graph_, stream->EndCapture());
   }
+  void TearDown() override { is_open_ = true; }
   // Here graphs run beside the thread that launches them.
   bool runs_on_its_own() const { return GetParam().find("puppet") == std::string::npos; }
 
@@ -242,6 +244,7 @@ class LaunchRecordTest : public GraphTest {
   std::unique_ptr<Stream> waiting_;
   std::shared_ptr<Event> event_;
   StoragePtr block_;
+  StoragePtr later_block_;
   StoragePtr seen_;
   std::unique_ptr<Graph> graph_;
 };
@@ -255,7 +258,7 @@ TEST_P(LaunchRecordTest, R45_ARecordForLaunchesIsAnOrdinaryRecordOfEachLaunch) {
   EXPECT_TRUE(is_complete);
   for (int launch = 0; launch < 2; ++launch) {
     StreamHold hold = HoldStream(*launching_);
-    ASSERT_OK(Fill(*launching_, seen_, 0));
+    ASSERT_OK(Fill(*launching_, block_, 9));
     ASSERT_OK(graph_->Launch(*launching_));
     ASSERT_OK_AND_ASSIGN(is_complete, event_->Query());
     EXPECT_FALSE(is_complete);
@@ -264,7 +267,7 @@ TEST_P(LaunchRecordTest, R45_ARecordForLaunchesIsAnOrdinaryRecordOfEachLaunch) {
     hold.Release();
     ASSERT_OK(event_->Synchronize());
     ASSERT_OK(waiting_->Synchronize());
-    EXPECT_FALSE(HoldsOnly(seen_, 0));
+    EXPECT_TRUE(HoldsOnly(seen_, 1));
     ASSERT_OK(launching_->Synchronize());
   }
   auto start = NewEvent();
@@ -296,25 +299,35 @@ TEST_P(LaunchRecordTest, R46_ItCompletesWithWhatIsBeforeItInTheGraphAndNotWithTh
 
 TEST_P(LaunchRecordTest, R47_AWaitBindsToTheLaunchThatItSaw) {
   auto later = NewStream("later");
-  const StoragePtr seen_later = NewPinned(0);
+  std::atomic<bool> has_run = false;
   ASSERT_OK(graph_->Launch(*launching_));
   ASSERT_OK(waiting_->Wait(*event_));
-  ASSERT_OK(Copy(*waiting_, seen_, block_));
-  ASSERT_OK(launching_->Synchronize());
+  ASSERT_OK(waiting_->LaunchHost([&] { has_run = true; }));
   ASSERT_OK(Fill(*launching_, block_, 9));
   ASSERT_OK(launching_->Synchronize());
   StreamHold hold = HoldStream(*launching_);
   ASSERT_OK(graph_->Launch(*launching_));
   // Of the first launch: not held up by the second.
   EXPECT_OK(waiting_->Synchronize());
-  EXPECT_FALSE(HoldsOnly(seen_, 0));
+  EXPECT_TRUE(has_run);
   // Of the second: not released by the first, after which the block held 9.
   ASSERT_OK(later->Wait(*event_));
-  ASSERT_OK(Copy(*later, seen_later, block_));
+  ASSERT_OK(Copy(*later, seen_, block_));
   hold.Release();
   ASSERT_OK(later->Synchronize());
-  EXPECT_FALSE(HoldsOnly(seen_later, 0));
-  EXPECT_FALSE(HoldsOnly(seen_later, 9));
+  EXPECT_TRUE(HoldsOnly(seen_, 1));
+  ASSERT_OK(launching_->Synchronize());
+}
+
+TEST_P(LaunchRecordTest, R35_ARefusedLaunchRecordsNothing) {
+  ASSERT_OK(waiting_->BeginCapture(false));
+  EXPECT_THAT(graph_->Launch(*waiting_), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(waiting_->EndCapture().ok());
+  EXPECT_OK(device_->health());
+  ASSERT_OK_AND_ASSIGN(const bool is_complete, event_->Query());
+  EXPECT_TRUE(is_complete);
+  ASSERT_OK(graph_->Launch(*waiting_));
+  EXPECT_OK(waiting_->Synchronize());
 }
 
 TEST_P(LaunchRecordTest, R48_TheGraphKeepsTheEventAndOutsideACaptureItIsARecord) {
@@ -335,6 +348,7 @@ TEST_P(LaunchRecordTest, R48_TheGraphKeepsTheEventAndOutsideACaptureItIsARecord)
   ASSERT_OK(plain->Synchronize());
 
   const auto other = Open();
+  EXPECT_THAT(launching_->RecordInLaunches(nullptr), StatusIs(absl::StatusCode::kInvalidArgument));
   ASSERT_OK(launching_->BeginCapture(false));
   EXPECT_THAT(launching_->RecordInLaunches(other->CreateEvent().value()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("another device")));

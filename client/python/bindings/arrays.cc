@@ -53,7 +53,7 @@ client::NamedVectors ToVectors(const InputArrays& inputs) {
 OutputArrays ToArrays(std::map<std::string, client::ItemsArray> outputs) {
   OutputArrays arrays;
   for (auto& [name, items] : outputs) {
-    arrays[name] = ToArray(std::move(items.numbers), items.item_count, items.element_count);
+    arrays[name] = ToArray(std::move(items));
   }
   return arrays;
 }
@@ -72,9 +72,8 @@ OutputArrays ToArrays(const client::NamedVectors& outputs) {
   return arrays;
 }
 
-OutputArray ToArray(const client::ItemsView& items) {
-  const double* const end = items.numbers + items.item_count * items.element_count;
-  return ToArray(std::vector<double>(items.numbers, end), items.item_count, items.element_count);
+OutputArray ToArray(client::ItemsArray items) {
+  return ToArray(std::move(items.numbers), items.item_count, items.element_count);
 }
 
 }  // namespace cipherd::python

@@ -28,7 +28,6 @@ using OutputArrays = std::map<std::string, OutputArray>;
 
 OutputArrays ToArrays(std::map<std::string, client::ItemsArray> outputs);
 OutputArrays ToArrays(const client::NamedVectors& outputs);
-// A copy.
-OutputArray ToArray(const client::ItemsView& items);
+OutputArray ToArray(client::ItemsArray items);
 
 }  // namespace cipherd::python

@@ -192,13 +192,13 @@ struct Pending {
   std::unique_ptr<LiveCall> call;
 };
 
-void ReportPart(Pending& pending, const client::OutputPart& part) {
+void ReportPart(Pending& pending, client::OutputPart part) {
   const nb::gil_scoped_acquire gil;
   // The interpreter waits for its calls before it ends: this does not happen.
   if (!gil) return;
   const CallbackScope in_callback;
   try {
-    pending.on_output(part.output, part.first_item, ToArray(part.items));
+    pending.on_output(part.output, part.first_item, ToArray(std::move(part.items)));
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("cipherd: callback of an output");
   }
@@ -238,7 +238,9 @@ CancellationPtr StartEvaluation(const SessionObject& self, const InputArrays& in
   pending->callback = std::move(callback);
   if (on_output.has_value()) {
     pending->on_output = *std::move(on_output);
-    options.on_output = [pending](const client::OutputPart& part) { ReportPart(*pending, part); };
+    options.on_output = [pending](client::OutputPart part) {
+      ReportPart(*pending, std::move(part));
+    };
   }
   ThrowIfError(client::BulkEvaluation::Start(TargetOf(self, *open), client::WorkPool::OfProcess(),
                                              ToItems(inputs), options,

@@ -226,10 +226,12 @@ class Session(Closing):
         with many outputs, such as the scores of a large gallery in blocks. Parts come in about
         that order, each once, and all of them unless an error is raised, which leaves those before
         it good. Arguments and errors are those of ``evaluate``, but that an array will do for the
-        only input. Leaving the loop ends the evaluation::
+        only input. Nothing waits for who iterates: parts that have come are kept until they are
+        taken. The end of the ``with`` block, or of the stream's life, ends the evaluation::
 
-            for part in session.stream(query):
-                best.update(part.output, part.values)
+            with session.stream(query) as parts:
+                for part in parts:
+                    best.update(part.output, part.values)
         """
         return OutputStream(self._stream_start(inputs, request_id, timeout, in_flight))
 

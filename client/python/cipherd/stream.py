@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Self, TypeAlias, cast
 
 from cipherd import _cipherd
+from cipherd.errors import FailedPreconditionError
 from cipherd.result import OutputPart, RequestReport
 
 __all__ = ["AsyncOutputStream", "OutputStream"]
@@ -26,10 +28,11 @@ class _Stream:
         self._cancellation: _cipherd.Cancellation | None = None
         self._requests: tuple[RequestReport, ...] | None = None
         self._is_open = True
+        self._process = os.getpid()
 
     @property
     def requests(self) -> tuple[RequestReport, ...]:
-        """A report for each request in the order of the items, once the last part has come."""
+        """A report for each request in the order of the items, once iteration has ended."""
         if self._requests is None:
             raise RuntimeError("the stream has not come to its end")
         return self._requests
@@ -37,11 +40,19 @@ class _Stream:
     def close(self) -> None:
         """Ends the evaluation where it has not come to its end. Idempotent."""
         self._is_open = False
-        if self._cancellation is not None:
+        # What a process has forked from this one leaves the parent's evaluation alone.
+        if self._cancellation is not None and os.getpid() == self._process:
             self._cancellation.cancel()
 
     def __del__(self) -> None:
         self.close()
+
+    def _is_to_be_read(self) -> bool:
+        if self._is_open and os.getpid() != self._process:
+            raise FailedPreconditionError(
+                "stream: made by the process that this one was forked from", code="FAILED_PRECONDITION"
+            )
+        return self._is_open
 
     def _take(self, item: object) -> OutputPart | None:
         """A part; None at the end; raises what the evaluation ended with."""
@@ -68,7 +79,7 @@ class OutputStream(_Stream, Iterator[OutputPart]):
         self._cancellation = start(self._items.put)
 
     def __next__(self) -> OutputPart:
-        part = self._take(self._items.get()) if self._is_open else None
+        part = self._take(self._items.get()) if self._is_to_be_read() else None
         if part is None:
             raise StopIteration
         return part
@@ -86,8 +97,10 @@ class OutputStream(_Stream, Iterator[OutputPart]):
 
 
 class AsyncOutputStream(_Stream, AsyncIterator[OutputPart]):
-    """From ``session.stream_async``: ``async for`` over it, once. Cancelling the task that waits
-    for a part ends the evaluation.
+    """From ``session.stream_async``: ``async for`` over it, once.
+
+    ``close()``, the end of an ``async with`` block or of its life, and cancelling the task that
+    waits for a part end an evaluation that is under way.
     """
 
     def __init__(self, start: Start) -> None:
@@ -106,7 +119,7 @@ class AsyncOutputStream(_Stream, AsyncIterator[OutputPart]):
 
     async def __anext__(self) -> OutputPart:
         part = None
-        if self._is_open:
+        if self._is_to_be_read():
             try:
                 item = await self._items.get()
             except asyncio.CancelledError:
@@ -116,3 +129,14 @@ class AsyncOutputStream(_Stream, AsyncIterator[OutputPart]):
         if part is None:
             raise StopAsyncIteration
         return part
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -140,6 +140,7 @@ absl::Status CudaStream::Record(Event& event) {
 }
 
 absl::Status CudaStream::RecordInLaunches(std::shared_ptr<Event> event) {
+  if (event == nullptr) return absl::InvalidArgumentError("Stream::RecordInLaunches: no event");
   if (capture_ == nullptr) return Record(*event);
   CIPHERD_RETURN_IF_ERROR(status());
   auto cuda_event = std::dynamic_pointer_cast<CudaEvent>(event);

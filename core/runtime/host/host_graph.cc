@@ -86,16 +86,17 @@ absl::Status HostGraph::Launch(Stream& stream) {
   if (host_stream == nullptr || &stream.device() != &device_) {
     return absl::InvalidArgumentError("Graph::Launch: the stream is of another device");
   }
-  // The position that the launch will have: one thread at a time submits to a stream.
-  const std::shared_ptr<TaskQueue>& queue = host_stream->queue();
-  const auto records = std::make_shared<LaunchRecords>(
-      events_, QueuePosition{queue, queue->Mark() + 1}, device_.shared_health());
-  CIPHERD_ASSIGN_OR_RETURN(QueuePosition point, host_stream->LaunchGraph([nodes = nodes_, records] {
-    return RunNodes(*nodes, *records);
-  }));
+  std::shared_ptr<LaunchRecords> records;
+  CIPHERD_ASSIGN_OR_RETURN(
+      QueuePosition end,
+      host_stream->LaunchGraph(
+          [&](const QueuePosition& launch_end) -> std::function<absl::Status()> {
+            records = std::make_shared<LaunchRecords>(events_, launch_end, device_.shared_health());
+            return [nodes = nodes_, records] { return RunNodes(*nodes, *records); };
+          }));
   records->Publish();
   std::lock_guard lock(mu_);
-  last_launch_ = std::move(point);
+  last_launch_ = std::move(end);
   return absl::OkStatus();
 }
 

@@ -93,6 +93,7 @@ absl::Status HostStream::Record(Event& event) {
 }
 
 absl::Status HostStream::RecordInLaunches(std::shared_ptr<Event> event) {
+  if (event == nullptr) return absl::InvalidArgumentError("Stream::RecordInLaunches: no event");
   if (capture_ == nullptr) return Record(*event);
   CIPHERD_RETURN_IF_ERROR(status());
   auto host_event = std::dynamic_pointer_cast<HostEvent>(event);
@@ -183,14 +184,16 @@ absl::Status HostStream::DeclareAccess(std::span<const MemoryAccess> accesses) {
   return capture_->CheckAccesses(accesses);
 }
 
-absl::StatusOr<QueuePosition> HostStream::LaunchGraph(std::function<absl::Status()> replay) {
+absl::StatusOr<QueuePosition> HostStream::LaunchGraph(MakeReplay make_replay) {
   CIPHERD_RETURN_IF_ERROR(status());
   if (capture_ != nullptr) {
     return capture_->Refuse("Graph::Launch", "forbidden on a stream that captures");
   }
-  const uint64_t position = queue_->Push({.name = "graph", .run = std::move(replay)});
+  // One thread at a time submits to a stream: nothing comes in between.
+  const QueuePosition end{queue_, queue_->Mark() + 1};
+  queue_->Push({.name = "graph", .run = make_replay(end)});
   device_.executor().Notify();
-  return QueuePosition{queue_, position};
+  return end;
 }
 
 }  // namespace cipherd::runtime::host

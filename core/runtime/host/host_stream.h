@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "core/runtime/host/host_capture.h"
 #include "core/runtime/host/host_event.h"
 #include "core/runtime/host/task_queue.h"
@@ -39,8 +40,11 @@ class HostStream final : public TaskStream {
   absl::Status DeclareAccess(std::span<const MemoryAccess> accesses) override;
   absl::Status Submit(std::string_view name, std::function<absl::Status()> task) override;
 
-  // Enqueues the replay of a graph. FailedPrecondition, and the capture is invalidated, inside one.
-  absl::StatusOr<QueuePosition> LaunchGraph(std::function<absl::Status()> replay);
+  // Enqueues the replay of a graph, which `make_replay` makes once nothing can refuse it any more,
+  // for the point at which it will have ended. FailedPrecondition, and the capture is invalidated,
+  // inside one.
+  using MakeReplay = absl::FunctionRef<std::function<absl::Status()>(const QueuePosition& end)>;
+  absl::StatusOr<QueuePosition> LaunchGraph(MakeReplay make_replay);
 
   const std::shared_ptr<TaskQueue>& queue() const { return queue_; }
   // The capture that this stream takes part in, or null.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import numpy as np
 import pytest
@@ -117,3 +118,50 @@ def test_the_task_can_be_cancelled(mix: cipherd.Session) -> None:
         return count
 
     assert 0 < asyncio.run(run()) < 1000
+
+
+def test_closing_the_session_ends_its_streams(client: cipherd.Client) -> None:
+    with client.session("mix") as session:
+        session.upload_keys()
+        stream = session.stream(inputs(4000), in_flight=1)
+        next(stream)
+    with pytest.raises(cipherd.CancelledError):
+        list(stream)
+
+
+def test_leaving_an_async_block_ends_the_evaluation(mix: cipherd.Session) -> None:
+    async def run() -> None:
+        async with mix.stream_async(inputs(4000), in_flight=1) as parts:
+            await anext(parts)
+        assert [part async for part in parts] == []
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_is_closed_while_parts_come_does_no_harm(mix: cipherd.Session) -> None:
+    async def run() -> cipherd.AsyncOutputStream:
+        stream = mix.stream_async(inputs(200), in_flight=2)
+        await anext(stream)
+        return stream
+
+    stream = asyncio.run(run())
+    given = inputs(2)
+    check(collect(list(mix.stream(given)), 2), given)
+    stream.close()
+
+
+def test_a_forked_process_leaves_the_stream_to_its_parent(mix: cipherd.Session) -> None:
+    given = inputs(30)
+    stream = mix.stream(given, in_flight=1)
+    first = next(stream)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(stream)
+        except cipherd.FailedPreconditionError:
+            del stream
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check(collect([first, *stream], 30), given)

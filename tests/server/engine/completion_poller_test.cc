@@ -110,6 +110,26 @@ TEST_F(CompletionPollerTest, SaysOnceThatTheEndIsNearAndNotForTheEndItself) {
   EXPECT_EQ(told_count, 0);
 }
 
+TEST_F(CompletionPollerTest, DoesNotSleepLongOverAnEventThatSomebodyWaitsFor) {
+  // Early event, gate, then the end of a replay and that of its output, expected in an hour.
+  std::shared_ptr<runtime::Event> replayed = device_->CreateEvent().value();
+  std::shared_ptr<runtime::Event> last = device_->CreateEvent().value();
+  ASSERT_OK(stream_->Record(*replayed));
+  ASSERT_OK(stream_->Record(*last));
+  absl::Duration expected = absl::Hours(1);
+  std::thread opener([&] {
+    gate_.AwaitArrivals(1);
+    gate_.Open();
+  });
+  const absl::Time start = absl::Now();
+  ASSERT_OK_AND_ASSIGN(
+      const bool has_ended,
+      Await(CompletionPoller(), {event_.get(), replayed.get(), last.get()}, expected, {}));
+  opener.join();
+  EXPECT_TRUE(has_ended);
+  EXPECT_LT(absl::Now() - start, absl::Minutes(1));
+}
+
 TEST_F(CompletionPollerTest, TellsOfAnEventWhileALaterOneIsAwaited) {
   // gate, event, gate, last.
   std::shared_ptr<runtime::Event> last = device_->CreateEvent().value();

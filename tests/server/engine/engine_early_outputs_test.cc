@@ -21,6 +21,7 @@ using ::cipherd::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::IsSubsetOf;
+using ::testing::SizeIs;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
 constexpr int kOutputCount = 3;
@@ -54,10 +55,12 @@ class EarlyCall {
     ended_.WaitForNotification();
     return result_;
   }
-  // Each output had its words when it was told of, and all have them at the end.
-  bool is_correct() {
+  // It ended with OK, each output had its words when it was told of, and all have them at the end.
+  bool is_correct() { return result().ok() && saw_right_words(); }
+  // What it was told of was right, however it ended.
+  bool saw_right_words() {
     ended_.WaitForNotification();
-    return is_correct_;
+    return saw_right_words_;
   }
   // Called in the continuation.
   std::function<void()> on_end;
@@ -66,13 +69,13 @@ class EarlyCall {
   void OnOutputs(size_t count) {
     absl::MutexLock lock(&mu_);
     counts_.push_back(count);
-    is_correct_ &= OutputMatches(request_->outputs(), count - 1, kValue, /*tenant_seed=*/1);
+    saw_right_words_ &= OutputMatches(request_->outputs(), count - 1, kValue, /*tenant_seed=*/1);
   }
   void OnEnd(const absl::Status& status) {
     if (on_end) on_end();
     result_ = status;
     if (status.ok()) {
-      is_correct_ &= OutputsMatch(request_->outputs(), kValue, /*tenant_seed=*/1);
+      saw_right_words_ &= OutputsMatch(request_->outputs(), kValue, /*tenant_seed=*/1);
       request_->Finish(RequestState::kReplying, absl::OkStatus());
     }
     ended_.Notify();
@@ -81,7 +84,7 @@ class EarlyCall {
   RequestPtr request_;
   absl::Mutex mu_;
   std::vector<size_t> counts_ ABSL_GUARDED_BY(mu_);
-  bool is_correct_ = true;
+  bool saw_right_words_ = true;
   absl::Status result_;
   absl::Notification ended_;
 };
@@ -131,6 +134,25 @@ TEST_P(EngineEarlyOutputsTest, EachIsToldWhileTheReplayComputesTheNext) {
   EXPECT_TRUE(other->is_correct()) << "one that wants its outputs at the end";
 }
 
+TEST_P(EngineEarlyOutputsTest, EachRequestOfABatchHearsOfAnOutputAsSoonAsItIsComputed) {
+  gate_->Close();
+  auto first = RunEarly(), second = RunEarly();
+  // The CPU computes one item after the other.
+  for (size_t output = 1; output < kOutputCount; ++output) {
+    gate_->Admit(1);
+    first->AwaitOutputs(output);
+  }
+  gate_->Admit(1);
+  for (size_t output = 1; output < kOutputCount; ++output) {
+    EXPECT_THAT(second->counts(), SizeIs(output - 1));
+    gate_->Admit(1);
+    second->AwaitOutputs(output);
+  }
+  gate_->Open();
+  EXPECT_TRUE(first->is_correct());
+  EXPECT_TRUE(second->is_correct());
+}
+
 TEST_P(EngineEarlyOutputsTest, InstancesServeOneAfterTheOther) {
   for (int round = 0; round < 20; ++round) {
     auto first = RunEarly(), second = RunEarly();
@@ -173,8 +195,8 @@ TEST_P(EngineEarlyOutputsTest, AFaultAfterTheFirstOutputEndsTheRequestAndTheWork
   auto call = RunEarly(), partner = RunEarly();
   gate_->Admit(1);
   call->AwaitOutputs(1);
-  // The next batch takes the worker out while it is submitted.
-  device_->FailNth(FaultPoint::kWait, 1, absl::InternalError("injected"));
+  // The next batch takes the worker out while it is submitted; this one has been launched.
+  device_->FailNth(FaultPoint::kGraphLaunch, 1, absl::InternalError("injected"));
   auto third = RunEarly(), fourth = RunEarly();
   const Worker& worker = *engine_->workers()[0];
   while (worker.is_healthy()) std::this_thread::yield();
@@ -187,7 +209,7 @@ TEST_P(EngineEarlyOutputsTest, AFaultAfterTheFirstOutputEndsTheRequestAndTheWork
   for (EarlyCall* before : {call.get(), partner.get()}) {
     const absl::Status result = before->result();
     if (!result.ok()) EXPECT_THAT(result, StatusIs(absl::StatusCode::kUnavailable));
-    EXPECT_TRUE(before->is_correct());
+    EXPECT_TRUE(before->saw_right_words());
   }
   while (!served().is_ready()) std::this_thread::yield();
   auto after = RunEarly(), with_it = RunEarly();
