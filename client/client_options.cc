@@ -34,6 +34,9 @@ absl::Status ClientOptions::Validate() const {
       return absl::InvalidArgumentError(
           "tls: expected both certificate_file and private_key_file, or neither");
     }
+  } else if (target.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target: expected host:port or unix:path, got '", target, "'"));
   } else if (!IsLocalTarget(target) && !allow_plain_text_to_remote) {
     return absl::InvalidArgumentError(
         absl::StrCat("target: '", target,

@@ -25,6 +25,8 @@ TEST(ClientOptionsTest, NamesThatOnlyLookLocalAreRemote) {
 }
 
 TEST(ClientOptionsTest, PlainTextToARemoteTargetNeedsTheFlag) {
+  EXPECT_THAT(ClientOptions{.target = "127.0.0.1"}.Validate(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("host:port")));
   ClientOptions options{.target = "example.org:443"};
   EXPECT_THAT(options.Validate(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use TLS")));

@@ -39,8 +39,8 @@ _INSTEAD = {
         " can take its place"
     ),
     "kernel": (
-        "kernels need exp() of distances to every support vector; LinearSVC or MLPClassifier can"
-        " take its place"
+        "a kernel is computed with every support vector; LinearSVC (for a linear kernel the same"
+        " model) or MLPClassifier can take its place"
     ),
     "neighbours": (
         "comparing distances is not possible on encrypted numbers; LogisticRegression or LinearSVC"
