@@ -9,6 +9,7 @@
 #include "openssl/asn1.h"
 #include "openssl/bio.h"
 #include "openssl/err.h"
+#include "openssl/evp.h"
 #include "openssl/pem.h"
 #include "openssl/x509.h"
 
@@ -18,38 +19,67 @@ namespace {
 struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
   void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
+using BioPtr = std::unique_ptr<BIO, Free>;
+using CertificatePtr = std::unique_ptr<X509, Free>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
 
-absl::Status NoCertificate(const std::string& file, std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("listen.tls: ", file, ": expected PEM certificates, got ", std::string(what)));
+// Of the bytes, which outlive it.
+BioPtr Open(const std::string& pem) {
+  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
+
+CertificatePtr ReadCertificate(BIO* bio) {
+  return CertificatePtr(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr));
+}
+
+absl::Status Refuse(std::string_view file, std::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("listen.tls: ", std::string(file), ": expected ", std::string(what)));
+}
+absl::Status NoCertificate(std::string_view file, std::string_view what) {
+  return Refuse(file, absl::StrCat("PEM certificates, got ", std::string(what)));
+}
+
+// Asked for the passphrase of a key: there is none.
+int NoPassphrase(char*, int, int, void*) { return 0; }
 
 }  // namespace
 
-absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem_file) {
-  const std::unique_ptr<BIO, Free> bio(BIO_new_file(pem_file.c_str(), "r"));
-  if (bio == nullptr) {
-    ERR_clear_error();
-    return absl::NotFoundError(absl::StrCat("listen.tls: cannot read ", pem_file));
-  }
+absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem, std::string_view file) {
+  const BioPtr bio = Open(pem);
   absl::Time earliest = absl::InfiniteFuture();
-  while (true) {
-    const std::unique_ptr<X509, Free> certificate(
-        PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
-    if (certificate == nullptr) break;
+  while (const CertificatePtr certificate = ReadCertificate(bio.get())) {
     std::tm end = {};
     if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
-      return NoCertificate(pem_file, "one without an end");
+      return NoCertificate(file, "one without an end");
     }
     earliest = std::min(earliest, absl::FromTM(end, absl::UTCTimeZone()));
   }
   // The end of the file is an error, too: that no further certificate begins.
   const bool is_at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (!is_at_end) return NoCertificate(pem_file, "one that is damaged");
-  if (earliest == absl::InfiniteFuture()) return NoCertificate(pem_file, "none");
+  if (!is_at_end) return NoCertificate(file, "one that is damaged");
+  if (earliest == absl::InfiniteFuture()) return NoCertificate(file, "none");
   return earliest;
+}
+
+absl::Status CheckKeyOfCertificate(const std::string& certificate_pem,
+                                   std::string_view certificate_file, const std::string& key_pem,
+                                   std::string_view key_file) {
+  const CertificatePtr certificate = ReadCertificate(Open(certificate_pem).get());
+  const KeyPtr key(PEM_read_bio_PrivateKey(Open(key_pem).get(), nullptr, &NoPassphrase, nullptr));
+  const bool is_its_own = certificate != nullptr && key != nullptr &&
+                          X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (certificate == nullptr) return NoCertificate(certificate_file, "none");
+  if (key == nullptr) return Refuse(key_file, "a PEM private key without a passphrase");
+  if (!is_its_own) {
+    return Refuse(key_file, absl::StrCat("the private key of the certificate in ",
+                                         std::string(certificate_file), ", got another one"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cipherd::server

@@ -1,16 +1,25 @@
-// What the daemon wants to know of certificates beside using them: when they end.
+// What the daemon wants to know of certificates before it uses them. `pem` are the bytes of `file`,
+// which messages name.
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace cipherd::server {
 
-// When the first of the certificates in a PEM file ends: from then on the chain, or whom only that
-// authority vouches for, is not trusted. NotFound where the file cannot be read; InvalidArgument,
-// naming it, where it holds no certificate or one that cannot be read.
-absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem_file);
+// When the first of the certificates ends: from then on the chain, or whom only that authority
+// vouches for, is not trusted. InvalidArgument where there is no certificate, or one that cannot be
+// read.
+absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem, std::string_view file);
+
+// OK where the key is that of the first certificate. InvalidArgument where it is another's, cannot
+// be read or needs a passphrase.
+absl::Status CheckKeyOfCertificate(const std::string& certificate_pem,
+                                   std::string_view certificate_file, const std::string& key_pem,
+                                   std::string_view key_file);
 
 }  // namespace cipherd::server

@@ -13,7 +13,6 @@
 #include "core/base/allocator_policy.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "server/certificate.h"
 #include "server/transport.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -110,28 +109,25 @@ Server::~Server() {
   }
 }
 
-absl::Status Server::ShowCertificates() {
-  const TlsOptions& tls = options_.listen.tls;
-  const std::pair<std::string_view, const std::string&> files[] = {
-      {"server", tls.certificate_file}, {"client_ca", tls.client_ca_file}};
-  for (const auto& [certificate, file] : files) {
-    if (file.empty()) continue;
-    CIPHERD_ASSIGN_OR_RETURN(const absl::Time expiry, EarliestExpiry(file));
-    metrics_.SetCertificateExpiry(certificate, expiry);
-    if (expiry < absl::Now()) spdlog::error("listen.tls: a certificate of {} has ended", file);
-  }
+absl::Status Server::OpenTlsFiles() {
+  if (!options_.listen.tls.is_enabled()) return absl::OkStatus();
+  CIPHERD_ASSIGN_OR_RETURN(
+      tls_files_,
+      TlsFiles::Open(options_.listen.tls, engine_->clock(), [this](const TlsMaterial& material) {
+        metrics_.SetCertificateExpiry("server", material.certificate_expiry);
+        if (material.client_ca.empty()) return;
+        metrics_.SetCertificateExpiry("client_ca", material.client_ca_expiry);
+      }));
   return absl::OkStatus();
 }
 
 absl::Status Server::Listen() {
-  CIPHERD_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                           MakeCredentials(options_.listen.tls));
-  CIPHERD_RETURN_IF_ERROR(ShowCertificates());
+  CIPHERD_RETURN_IF_ERROR(OpenTlsFiles());
   // Takes effect for servers built afterwards; repeating it does no harm.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   ApplyTransportOptions(options_, builder);
-  builder.AddListeningPort(options_.listen.address, credentials, &port_);
+  builder.AddListeningPort(options_.listen.address, MakeCredentials(tls_files_.get()), &port_);
   builder.RegisterService(&service_);
   builder.RegisterService(&inference_);
   builder.RegisterService(&health_);

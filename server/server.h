@@ -26,6 +26,7 @@
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/program_registry.h"
+#include "server/tls_files.h"
 
 namespace cipherd::server {
 
@@ -80,8 +81,8 @@ class Server {
 
   absl::Status Listen();
   absl::Status ListenForHealth();
-  // When they end goes into the metrics.
-  absl::Status ShowCertificates();
+  // When certificates end goes into the metrics, now and whenever others are taken.
+  absl::Status OpenTlsFiles();
   // What ReloadPrograms does, but for what is seen of it.
   absl::Status RescanPrograms();
   // Loads `program` in the place of those that it replaces; true once it serves. What goes wrong is
@@ -103,6 +104,8 @@ class Server {
   const ServiceEnvironment environment_;
   EvaluationService service_;
   InferenceService inference_;
+  // Null without TLS.
+  std::unique_ptr<TlsFiles> tls_files_;
   std::unique_ptr<grpc::Server> grpc_server_;
   // Has the health service alone, without TLS.
   std::unique_ptr<grpc::Server> health_server_;

@@ -1,12 +1,11 @@
 #include "server/transport.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "core/base/status_macros.h"
+#include "grpc/grpc.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/resource_quota.h"
 #include "proto/grpc_status/transport.h"
 
@@ -17,28 +16,47 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-absl::StatusOr<std::string> ReadPem(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("listen.tls: cannot read ", path));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.empty()) return absl::InvalidArgumentError(absl::StrCat("listen.tls: empty: ", path));
-  return text;
-}
+// Certificates that are asked for at each handshake. `files` outlives the server.
+class ReloadingCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit ReloadingCredentials(TlsFiles& files) : files_(files) {}
+
+  // Calls are authenticated by their connection.
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    grpc_server_credentials* const credentials = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            files_.has_client_ca() ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                   : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            &ReloadingCredentials::Fetch, &files_));
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* files, grpc_ssl_server_certificate_config** config) {
+    const std::optional<TlsMaterial> material = static_cast<TlsFiles*>(files)->TakeNew();
+    if (!material.has_value()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const grpc_ssl_pem_key_cert_pair pair = {.private_key = material->private_key.c_str(),
+                                             .cert_chain = material->certificate_chain.c_str()};
+    // gRPC wants roots in any case; where no client is asked for a certificate it uses none.
+    const std::string& roots =
+        material->client_ca.empty() ? material->certificate_chain : material->client_ca;
+    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  TlsFiles& files_;
+};
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const TlsOptions& tls) {
-  if (!tls.is_enabled()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
-  CIPHERD_ASSIGN_OR_RETURN(pair.cert_chain, ReadPem(tls.certificate_file));
-  CIPHERD_ASSIGN_OR_RETURN(pair.private_key, ReadPem(tls.key_file));
-  grpc::SslServerCredentialsOptions options;
-  options.pem_key_cert_pairs.push_back(std::move(pair));
-  if (!tls.client_ca_file.empty()) {
-    CIPHERD_ASSIGN_OR_RETURN(options.pem_root_certs, ReadPem(tls.client_ca_file));
-    options.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
-  }
-  return grpc::SslServerCredentials(options);
+std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls) {
+  if (tls == nullptr) return grpc::InsecureServerCredentials();
+  return std::make_shared<ReloadingCredentials>(*tls);
 }
 
 void ApplyHealthTransportOptions(grpc::ServerBuilder& builder) {

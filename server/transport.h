@@ -3,16 +3,16 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/options.h"
+#include "server/tls_files.h"
 
 namespace cipherd::server {
 
-// Plaintext, TLS, or TLS with client certificates required. NotFound or InvalidArgument naming the
-// file that cannot be read or is empty.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(const TlsOptions& tls);
+// Plaintext for null. Else TLS, with client certificates required where `tls` has a CA for them;
+// `tls` outlives the server, and who connects gets what its files hold by then.
+std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls);
 
 // Message sizes, streams, memory, keepalive.
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder);

@@ -16,6 +16,7 @@ namespace cipherd::server {
 namespace {
 
 using ::cipherd::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
@@ -30,11 +31,6 @@ class CertificateTest : public ::testing::Test {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  std::string Write(const std::string& text) const {
-    const std::string path = directory_.path() / "written.pem";
-    std::ofstream(path) << text;
-    return path;
-  }
 
   const ProgramDirectory directory_;
   TestAuthority authority_{directory_.path()};
@@ -43,7 +39,7 @@ class CertificateTest : public ::testing::Test {
 TEST_F(CertificateTest, EndsWhenItSays) {
   const absl::Time before = absl::Now();
   const std::string file = Certificate(7200);
-  ASSERT_OK_AND_ASSIGN(const absl::Time expiry, EarliestExpiry(file));
+  ASSERT_OK_AND_ASSIGN(const absl::Time expiry, EarliestExpiry(Read(file), file));
   // A certificate counts whole seconds.
   EXPECT_GT(expiry, before + absl::Seconds(7199));
   EXPECT_LE(expiry, absl::Now() + absl::Seconds(7200));
@@ -52,25 +48,38 @@ TEST_F(CertificateTest, EndsWhenItSays) {
 TEST_F(CertificateTest, AChainEndsWithItsFirst) {
   const std::string early = Read(Certificate(600));
   const std::string late = Read(Certificate(7200));
-  ASSERT_OK_AND_ASSIGN(const absl::Time expected, EarliestExpiry(Write(early)));
+  ASSERT_OK_AND_ASSIGN(const absl::Time expected, EarliestExpiry(early, "early.pem"));
   for (const std::string& chain : {early + late, late + early, late + "\nremarks\n" + early}) {
-    ASSERT_OK_AND_ASSIGN(const absl::Time expiry, EarliestExpiry(Write(chain)));
+    ASSERT_OK_AND_ASSIGN(const absl::Time expiry, EarliestExpiry(chain, "chain.pem"));
     EXPECT_EQ(expiry, expected);
   }
 }
 
 TEST_F(CertificateTest, WhatIsNoneIsAnErrorThatNamesTheFile) {
   const std::string good = Read(Certificate(600));
-  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(EarliestExpiry(directory_.path() / "missing"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
-  EXPECT_THAT(EarliestExpiry(Write("")), StatusIs(kInvalid, HasSubstr("written.pem")));
-  EXPECT_THAT(EarliestExpiry(Write("no certificate")), StatusIs(kInvalid, HasSubstr("none")));
-  EXPECT_THAT(EarliestExpiry(Write(good.substr(0, good.size() / 2))),
-              StatusIs(kInvalid, HasSubstr("damaged")));
+  const auto refused = [](const char* what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr("given.pem"), HasSubstr(what)));
+  };
+  EXPECT_THAT(EarliestExpiry("", "given.pem"), refused("none"));
+  EXPECT_THAT(EarliestExpiry("no certificate", "given.pem"), refused("none"));
+  EXPECT_THAT(EarliestExpiry(good.substr(0, good.size() / 2), "given.pem"), refused("damaged"));
   std::string damaged = good;
   damaged[damaged.size() / 2] = '!';
-  EXPECT_THAT(EarliestExpiry(Write(good + damaged)), StatusIs(kInvalid, HasSubstr("damaged")));
+  EXPECT_THAT(EarliestExpiry(good + damaged, "given.pem"), refused("damaged"));
+}
+
+TEST_F(CertificateTest, AKeyIsItsCertificates) {
+  const TestAuthority::Files own = authority_.Issue("own"), other = authority_.Issue("other");
+  const std::string certificate = Read(own.certificate);
+  EXPECT_OK(CheckKeyOfCertificate(certificate, "own.pem", Read(own.key), "own.key"));
+  EXPECT_THAT(CheckKeyOfCertificate(certificate, "own.pem", Read(other.key), "other.key"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("own.pem"), HasSubstr("other.key"))));
+  EXPECT_THAT(CheckKeyOfCertificate(certificate, "own.pem", "no key", "given.key"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("given.key")));
+  EXPECT_THAT(CheckKeyOfCertificate("none", "given.pem", Read(own.key), "own.key"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("given.pem")));
 }
 
 }  // namespace
