@@ -1,8 +1,8 @@
 // The daemon's certificates, as its files hold them now: renewed ones take effect for who connects
 // next, without a restart.
 //
-//   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<TlsFiles> files, TlsFiles::Open(options.listen.tls,
-//   clock)); builder.AddListeningPort(address, MakeCredentials(*files), &port);   // transport.h
+//   CIPHERD_ASSIGN_OR_RETURN(auto files, TlsFiles::Open(options.listen.tls, clock));
+//   builder.AddListeningPort(address, MakeCredentials(files.get()), &port);   // transport.h
 //
 // What changes is checked before it is taken: a key that is not the certificate's (one of the two
 // has been replaced, the other not yet), a damaged file, a certificate that has ended. Until the
