@@ -72,10 +72,16 @@ absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, const Listener* l
 absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams, const Listener* listener) {
   ProgramInstance& instance = *instance_;
   // All of them before anything is enqueued: from then on the completion thread reads it.
-  for (size_t output = 0; output < instance.early_output_count(); ++output) {
-    for (size_t item = 0; item < items_.size(); ++item) {
-      if (items_[item].request->wants_early_outputs()) early_outputs_.push_back({item, output});
+  for (size_t item = 0; item < items_.size(); ++item) {
+    if (!items_[item].request->wants_early_outputs()) continue;
+    for (size_t output = 0; output < instance.early_output_count(); ++output) {
+      early_outputs_.push_back({item, output});
     }
+  }
+  // In the order in which they are computed: a GPU computes the items side by side, the CPU one
+  // after the other.
+  if (streams.output->device().id().kind == runtime::DeviceId::Kind::kCuda) {
+    std::ranges::stable_sort(early_outputs_, {}, &EarlyOutput::output);
   }
   CIPHERD_ASSIGN_OR_RETURN(inputs_copied_, CopyInputs(*streams.transfer));
 

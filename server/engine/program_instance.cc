@@ -71,13 +71,12 @@ bool HoldSameBytes(const value::ValueTree& a, const value::ValueTree& b) {
   return std::ranges::equal(value::TensorsOf(a), value::TensorsOf(b), same);
 }
 
-// One event an output for each item.
-absl::StatusOr<std::vector<execution::OutputEvents>> MakeOutputEvents(int batch_size,
-                                                                      size_t output_count,
+// An event for each of `count` outputs of each item.
+absl::StatusOr<std::vector<execution::OutputEvents>> MakeOutputEvents(int batch_size, size_t count,
                                                                       runtime::Device& device) {
   std::vector<execution::OutputEvents> events(batch_size);
   for (execution::OutputEvents& of_item : events) {
-    for (size_t output = 0; output < output_count; ++output) {
+    for (size_t output = 0; output < count; ++output) {
       CIPHERD_ASSIGN_OR_RETURN(of_item.emplace_back(), device.CreateEvent());
     }
   }
@@ -122,11 +121,13 @@ absl::StatusOr<std::unique_ptr<ProgramInstance>> ProgramInstance::Build(
   execution::CaptureOptions options;
   options.warmup = warmup;
   options.function_name = batch_size == 1 ? info.name : absl::StrCat(info.name, " x", batch_size);
-  if (const size_t output_count = info.output_count(); output_count > 1) {
+  if (const size_t early_count = info.output_count() - 1; early_count > 0) {
     CIPHERD_ASSIGN_OR_RETURN(instance->output_computed_,
-                             MakeOutputEvents(batch_size, output_count, device));
+                             MakeOutputEvents(batch_size, early_count, device));
     CIPHERD_ASSIGN_OR_RETURN(instance->early_output_copied_,
-                             MakeOutputEvents(batch_size, output_count - 1, device));
+                             MakeOutputEvents(batch_size, early_count, device));
+    // The end of the replay tells of the last one.
+    for (execution::OutputEvents& events : instance->output_computed_) events.push_back(nullptr);
   }
   CIPHERD_ASSIGN_OR_RETURN(
       execution::ProgramFunction function,

@@ -60,7 +60,9 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   // Whoever wins the transition owns what is below.
   if (!Advance(from, terminal)) return false;
   PinnedPool::Lease trees = std::move(trees_);
-  if (!wants_early_outputs()) trees.Return();
+  // Whoever reads early outputs may not any more once it has been told of the end.
+  const bool may_be_read = from == RequestState::kExecuting && wants_early_outputs();
+  if (!may_be_read) trees.Return();
   keys_.reset();
   admission_.Release();
   {
@@ -71,7 +73,6 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   const Continuation continuation = std::exchange(continuation_, nullptr);
   const bool is_awaited = from == RequestState::kQueued || from == RequestState::kExecuting;
   if (is_awaited && continuation) continuation(status);
-  // Whoever read early outputs knows by now that it may not any more.
   trees.Return();
   return true;
 }

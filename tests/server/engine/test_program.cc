@@ -93,7 +93,9 @@ absl::StatusOr<ProgramBinding> TestProgram::Bind(runtime::Device& device, runtim
           }
           return absl::OkStatus();
         }));
-        if (!events.empty()) CIPHERD_RETURN_IF_ERROR(on.RecordInLaunches(events[output]));
+        if (!events.empty() && events[output] != nullptr) {
+          CIPHERD_RETURN_IF_ERROR(on.RecordInLaunches(events[output]));
+        }
         outputs.push_back(value::ValueTree::Leaf(std::move(sum)));
       }
       return value::ValueTree::Tuple(std::move(outputs));
