@@ -231,7 +231,7 @@ Y = (X.sum(axis=1) > 0).astype(int)
     ("make", "options", "says"),
     [
         (lambda: RandomForestClassifier(5).fit(X, Y), {}, "trees compare.*LogisticRegression or an MLPClassifier"),
-        (lambda: SVC().fit(X, Y), {}, "LinearSVC or MLPClassifier can take its place"),
+        (lambda: SVC().fit(X, Y), {}, "LinearSVC .*or MLPClassifier can take its place"),
         (lambda: LogisticRegression(), {}, "this LogisticRegression is not fitted: call its fit"),
         (lambda: PoissonRegressor().fit(X, Y), {}, "predictions are not coef_ times the features plus intercept_"),
         (
