@@ -62,14 +62,16 @@ absl::Status DeviceSubmission::LoadKeys(WorkerStreams& streams, KeyResidency& re
   return failure;
 }
 
-absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams, const Listener* listener) {
+absl::Status DeviceSubmission::Enqueue(WorkerStreams& streams,
+                                       const std::optional<Listener>& listener) {
   // By its return it has let go of the borrowed outputs: as soon as `on_done` is enqueued the
   // program may be unloaded, and what it has is to be gone by then.
   CIPHERD_RETURN_IF_ERROR(EnqueueStages(streams, listener));
-  return listener == nullptr ? absl::OkStatus() : streams.output->LaunchHost(listener->on_done);
+  return listener.has_value() ? streams.output->LaunchHost(listener->on_done) : absl::OkStatus();
 }
 
-absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams, const Listener* listener) {
+absl::Status DeviceSubmission::EnqueueStages(WorkerStreams& streams,
+                                             const std::optional<Listener>& listener) {
   ProgramInstance& instance = *instance_;
   // All of them before anything is enqueued: from then on the completion thread reads it.
   for (size_t item = 0; item < items_.size(); ++item) {
@@ -122,18 +124,19 @@ absl::StatusOr<execution::CopyHandle> DeviceSubmission::CopyInputs(runtime::Stre
 }
 
 absl::Status DeviceSubmission::CopyEarlyOutputs(const value::ValueTree& borrowed,
-                                                const Listener* listener, runtime::Stream& stream) {
+                                                const std::optional<Listener>& listener,
+                                                runtime::Stream& stream) {
   ProgramInstance& instance = *instance_;
   for (size_t i = 0; i < early_outputs_.size(); ++i) {
     const auto [item, output] = early_outputs_[i];
     CIPHERD_RETURN_IF_ERROR(stream.Wait(instance.output_computed(item, output)));
     CIPHERD_RETURN_IF_ERROR(value::CopyTreeAsync(borrowed[item][output],
                                                  items_[item].request->outputs()[output], stream));
-    if (listener == nullptr) {
-      CIPHERD_RETURN_IF_ERROR(stream.Record(instance.early_output_copied(item, output)));
-    } else {
+    if (listener.has_value()) {
       CIPHERD_RETURN_IF_ERROR(
           stream.LaunchHost([tell = listener->on_early_output, i] { tell(i); }));
+    } else {
+      CIPHERD_RETURN_IF_ERROR(stream.Record(instance.early_output_copied(item, output)));
     }
   }
   return absl::OkStatus();

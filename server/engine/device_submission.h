@@ -70,7 +70,8 @@ class DeviceSubmission {
   //   output:   copies outputs that requests want early, each as soon as it is computed; waits for
   //             the replay, copies the rest of the borrowed outputs into the requests' pinned trees
   // with the calls of `listener`, where there is one, in between and behind.
-  absl::Status Enqueue(WorkerStreams& streams, const Listener* listener);
+  absl::Status Enqueue(WorkerStreams& streams,
+                       const std::optional<Listener>& listener = std::nullopt);
 
   // After an error of either: whether the device may use what this holds.
   bool may_be_under_way() const { return may_be_under_way_; }
@@ -107,10 +108,10 @@ class DeviceSubmission {
   };
 
   // All of Enqueue but the last call of the listener.
-  absl::Status EnqueueStages(WorkerStreams& streams, const Listener* listener);
+  absl::Status EnqueueStages(WorkerStreams& streams, const std::optional<Listener>& listener);
   absl::StatusOr<execution::CopyHandle> CopyInputs(runtime::Stream& transfer);
-  absl::Status CopyEarlyOutputs(const value::ValueTree& borrowed, const Listener* listener,
-                                runtime::Stream& output);
+  absl::Status CopyEarlyOutputs(const value::ValueTree& borrowed,
+                                const std::optional<Listener>& listener, runtime::Stream& output);
   // Those that have not been copied early.
   absl::Status CopyOutputs(const value::ValueTree& borrowed, runtime::Stream& output);
   // The item that is computed at `place` of the batch.

@@ -186,20 +186,7 @@ void Worker::Submit(DeviceSubmission submission) {
   EndRefused(it->TakeRefused());
   const bool is_polled = environment_.completion == CompletionMode::kPolled;
   if (status.ok() && it->has_items()) {
-    const DeviceSubmission::Listener listener = {.on_early_output =
-                                                     [this, it](size_t output) {
-                                                       absl::MutexLock lock(&mu_);
-                                                       early_outputs_.push_back({&*it, output});
-                                                       changed_.SignalAll();
-                                                     },
-                                                 .on_done =
-                                                     [this, it] {
-                                                       absl::MutexLock lock(&mu_);
-                                                       completed_.splice(completed_.end(),
-                                                                         in_flight_, it);
-                                                       changed_.SignalAll();
-                                                     }};
-    status = it->Enqueue(streams_, is_polled ? nullptr : &listener);
+    status = is_polled ? it->Enqueue(streams_) : it->Enqueue(streams_, ListenerOf(it));
     // Once told of, the submission may be gone.
     if (status.ok() && !is_polled) return;
   }
@@ -223,22 +210,26 @@ void Worker::Submit(DeviceSubmission submission) {
   }
 }
 
+DeviceSubmission::Listener Worker::ListenerOf(Submissions::iterator submission) {
+  return {.on_early_output =
+              [this, submission](size_t output) {
+                absl::MutexLock lock(&mu_);
+                early_outputs_.push_back({&*submission, output});
+                changed_.SignalAll();
+              },
+          .on_done =
+              [this, submission] {
+                absl::MutexLock lock(&mu_);
+                completed_.splice(completed_.end(), in_flight_, submission);
+                changed_.SignalAll();
+              }};
+}
+
 void Worker::EndRefused(std::vector<DeviceSubmission::Refusal> refused) {
   for (const DeviceSubmission::Refusal& refusal : refused) {
     refusal.request->Finish(RequestState::kExecuting,
                             WithReason(refusal.status, FailureReason::kOverloaded));
   }
-}
-
-void Worker::ReportFault(const absl::Status& cause) {
-  if (fault_.ok()) {
-    fault_ = cause;
-    fault_count_.fetch_add(1);
-  }
-  has_faulted_.store(true);
-  is_serving_.store(false);
-  quit_.store(true);
-  changed_.SignalAll();
 }
 
 void Worker::RunCompletionThread() {
@@ -317,92 +308,6 @@ void Worker::Complete(DeviceSubmission& submission) {
     request->Advance(RequestState::kExecuting, RequestState::kReplying);
     request->ContinueWithResult();
   }
-}
-
-void Worker::EndAfterFault(const absl::Status& cause) {
-  spdlog::error("{} failed: {}", name_, std::string(cause.ToString()));
-  environment_.scheduler.Wake();
-  {
-    absl::MutexLock lock(&mu_);
-    while (is_submitting_) changed_.Wait(&mu_);
-  }
-  streams_.AwaitQuiet();
-  Submissions failed;
-  {
-    absl::MutexLock lock(&mu_);
-    failed.splice(failed.end(), in_flight_);
-    failed.splice(failed.end(), completed_);
-    early_outputs_.clear();
-    enqueued_count_ = 0;
-  }
-  const absl::Status unavailable =
-      WithReason(absl::UnavailableError("the device failed while the request was running"),
-                 FailureReason::kUnavailable);
-  for (DeviceSubmission& submission : failed) {
-    for (const RequestPtr& request : submission.Release()) {
-      request->Finish(RequestState::kExecuting, unavailable);
-    }
-  }
-  environment_.on_fault(cause);
-}
-
-bool Worker::Rebuild() {
-  while (true) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (is_stopping_ || device_thread_ended_) return false;
-    }
-    if (const absl::Status health = environment_.device.health(); !health.ok()) {
-      spdlog::error("{} stays out, since its device has failed for this process: {}", name_,
-                    std::string(health.message()));
-      return false;
-    }
-    const absl::Status rebuilt = TryRebuild();
-    if (rebuilt.ok()) {
-      absl::MutexLock lock(&mu_);
-      fault_ = absl::OkStatus();
-      has_faulted_.store(false);
-      quit_.store(is_stopping_);
-      is_serving_.store(!is_stopping_);
-      changed_.SignalAll();
-    }
-    environment_.on_rebuild(rebuilt);
-    if (rebuilt.ok()) {
-      spdlog::info("{} serves again", name_);
-      environment_.scheduler.Wake();
-      return true;
-    }
-    spdlog::error("{} could not be rebuilt, next attempt in {}: {}", name_,
-                  absl::FormatDuration(environment_.rebuild_pause),
-                  std::string(rebuilt.ToString()));
-    absl::MutexLock lock(&mu_);
-    const absl::Time next_attempt = absl::Now() + environment_.rebuild_pause;
-    while (!is_stopping_ && !changed_.WaitWithDeadline(&mu_, next_attempt)) continue;
-  }
-}
-
-absl::Status Worker::TryRebuild() {
-  std::vector<std::shared_ptr<const ServedProgram>> programs;
-  {
-    // Destroyed without the lock; what they hold is free for the new ones.
-    std::vector<std::shared_ptr<ProgramPool>> old;
-    absl::MutexLock lock(&mu_);
-    for (auto& [program, pool] : pools_) {
-      programs.push_back(program);
-      old.push_back(std::exchange(pool, nullptr));
-    }
-  }
-  CIPHERD_RETURN_IF_ERROR(StartStreams());
-  for (const std::shared_ptr<const ServedProgram>& program : programs) {
-    absl::StatusOr<std::unique_ptr<ProgramPool>> pool = environment_.build_pool(*program);
-    absl::MutexLock lock(&mu_);
-    const auto it = pools_.find(program);
-    // Removed meanwhile.
-    if (it == pools_.end()) continue;
-    CIPHERD_RETURN_IF_ERROR(pool.status());
-    it->second = *std::move(pool);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace cipherd::engine

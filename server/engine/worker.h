@@ -119,6 +119,8 @@ class Worker {
   // Blocks until there is something to serve with; false where there never will be again.
   bool AwaitServing() ABSL_LOCKS_EXCLUDED(mu_);
   void Submit(DeviceSubmission submission) ABSL_LOCKS_EXCLUDED(mu_);
+  // Keeps the books of a submission as its output stream gets on.
+  DeviceSubmission::Listener ListenerOf(Submissions::iterator submission) ABSL_LOCKS_EXCLUDED(mu_);
   void EndRefused(std::vector<DeviceSubmission::Refusal> refused);
 
   void RunCompletionThread();
