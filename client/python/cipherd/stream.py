@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeAlias, cast
 
 from cipherd import _cipherd
+from cipherd._closing import Closing
 from cipherd.errors import FailedPreconditionError
 from cipherd.result import OutputPart, RequestReport
 
@@ -21,8 +22,10 @@ Start: TypeAlias = Callable[[Callable[[object], None]], _cipherd.Cancellation]
 _Reports: TypeAlias = list[tuple[str, dict[str, float], int, int]]
 
 
-class _Stream:
+class _Stream(Closing):
     """What both kinds have in common: the evaluation, and its end."""
+
+    _why_not_pickled = "is an evaluation under way and cannot be pickled"
 
     def __init__(self) -> None:
         self._cancellation: _cipherd.Cancellation | None = None
@@ -83,17 +86,6 @@ class OutputStream(_Stream, Iterator[OutputPart]):
         if part is None:
             raise StopIteration
         return part
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class AsyncOutputStream(_Stream, AsyncIterator[OutputPart]):
