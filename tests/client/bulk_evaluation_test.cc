@@ -138,6 +138,13 @@ TEST_F(BulkPartsTest, AreGoodWhereAnErrorFollows) {
   ExpectRight();
 }
 
+TEST_F(BulkPartsTest, ADaemonThatSendsTimesBeforeTheOutputsIsAtFault) {
+  service_.sends_times_first = true;
+  EXPECT_THAT(Evaluate(Items(4), {.on_output = Take()}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the stage times")));
+  EXPECT_EQ(part_count(), 0u);
+}
+
 TEST_F(BulkPartsTest, OfARequestThatThenFailsAsOverloadedAreNotAskedForAgain) {
   service_.error_behind_outputs =
       codec::WithErrorDetail(absl::ResourceExhaustedError("full"), v1::ERROR_REASON_OVERLOADED, "");

@@ -217,6 +217,10 @@ grpc::Status FakeService::EvaluateStream(
   v1::EvaluateStreamResponse response;
   *response.mutable_header()->mutable_outputs() = whole.outputs();
   stream->Write(response);
+  if (sends_times_first) {
+    response.mutable_stage_times();
+    stream->Write(response);
+  }
   const size_t chunk_bytes = info.limits().max_chunk_bytes();
   for (size_t begin = 0; begin < whole.payload().size(); begin += chunk_bytes) {
     response.set_chunk(whole.payload().substr(begin, chunk_bytes));

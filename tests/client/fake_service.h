@@ -43,6 +43,8 @@ class FakeService final : public v1::EvaluationService::Service {
   // Fails every streamed one with this, behind its outputs. (It knows of no early outputs, as older
   // daemons.)
   absl::Status error_behind_outputs;
+  // Sends the stage times of streamed ones before the outputs, where they have no place.
+  bool sends_times_first = false;
   // Called at the beginning of each unary evaluation, by many threads at once; fails it with what
   // it returns. The call that it is given is cancelled once the client has done so.
   std::function<absl::Status(grpc::ServerContext& call)> before_evaluation;

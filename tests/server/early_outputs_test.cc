@@ -1,6 +1,4 @@
 // Outputs that are sent while the daemon computes the next ones.
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,7 +12,6 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "proto/codec/error_detail.h"
-#include "proto/codec/program_codec.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "tests/server/service_fixture.h"
 #include "tests/testing/relay.h"
@@ -39,17 +36,8 @@ class EarlyOutputsTest : public ServiceTest {
   void SetUp() override {
     programs::ProgramSpec spec;
     spec.name = kProgram;
-    spec.context = *ckks::MakeContextParameters({.log_n = 12,
-                                                 .base_prime_bits = 52,
-                                                 .depth_prime_bits = 40,
-                                                 .max_depth = 3,
-                                                 .p_prime_bits = 55,
-                                                 .p_prime_count = 2,
-                                                 .digit_count = 2},
-                                                ckks::SecurityPolicy::kAllowInsecure);
-    const programs::SlotLayout layout = {
-        .item_count = 1, .item_stride = 1, .element_count = 128, .element_stride = 1};
-    spec.inputs = {{.name = "x", .layout = layout}};
+    spec.context = SmallContext(/*log_n=*/12, /*base_prime_bits=*/52);
+    spec.inputs = {{.name = "x", .layout = TestLayout()}};
     spec.operations = {{.name = "minus", .kind = programs::OperationKind::kNegate, .a = "x"}};
     std::string edge = "x";
     for (int i = 0; i < kRotations; ++i) {
@@ -60,11 +48,9 @@ class EarlyOutputsTest : public ServiceTest {
                                  .step = (1 << 11) / kRotations});
       edge = std::move(next);
     }
-    spec.outputs = {{.name = "early", .edge = "minus", .layout = layout},
-                    {.name = "late", .edge = edge, .layout = layout}};
-    std::filesystem::create_directory(directory_.path() / spec.name);
-    std::ofstream(directory_.path() / spec.name / "program.textproto")
-        << codec::PrintProgramText(spec).value();
+    spec.outputs = {{.name = "early", .edge = "minus", .layout = TestLayout()},
+                    {.name = "late", .edge = edge, .layout = TestLayout()}};
+    AddProgram(directory_.path(), spec);
 
     ServerOptions options = TestOptions(directory_.path());
     options.transport.stall_timeout = absl::Milliseconds(300);

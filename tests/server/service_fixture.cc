@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "core/programs/program_spec.h"
 #include "core/secret/decryptor.h"
 #include "core/secret/encryptor.h"
 #include "core/secret/key_generator.h"
@@ -24,45 +23,29 @@ namespace {
 using programs::OperationKind;
 using programs::ProgramSpec;
 
-// N = 256, S = 128, three rescalings of 40 bits over a base of 50 bits.
-ckks::ContextParameters SmallContext(int base_prime_bits) {
-  return *ckks::MakeContextParameters({.log_n = 8,
-                                       .base_prime_bits = base_prime_bits,
-                                       .depth_prime_bits = 40,
-                                       .max_depth = 3,
-                                       .p_prime_bits = 55,
-                                       .p_prime_count = 2,
-                                       .digit_count = 2},
-                                      ckks::SecurityPolicy::kAllowInsecure);
-}
-
-programs::SlotLayout WholeSlots() {
-  return {.item_count = 1, .item_stride = 1, .element_count = 128, .element_stride = 1};
-}
-
 ProgramSpec SquareSumSpec() {
   ProgramSpec spec;
   spec.name = "square_sum";
   spec.version = 3;
   spec.description = "x[j]^2 + x[j+1]^2";
-  spec.context = SmallContext(50);
-  spec.inputs = {{.name = "x", .layout = WholeSlots()}};
+  spec.context = SmallContext(8, 50);
+  spec.inputs = {{.name = "x", .layout = TestLayout()}};
   spec.operations = {{.name = "x2", .kind = OperationKind::kSquare, .a = "x"},
                      {.name = "linear", .kind = OperationKind::kRelinearize, .a = "x2"},
                      {.name = "square", .kind = OperationKind::kRescale, .a = "linear"},
                      {.name = "next", .kind = OperationKind::kRotate, .a = "square", .step = 1},
                      {.name = "sum", .kind = OperationKind::kAdd, .a = "square", .b = "next"}};
-  spec.outputs = {{.name = "y", .edge = "sum", .layout = WholeSlots()}};
+  spec.outputs = {{.name = "y", .edge = "sum", .layout = TestLayout()}};
   return spec;
 }
 
 ProgramSpec NegateSpec() {
   ProgramSpec spec;
   spec.name = "negate";
-  spec.context = SmallContext(52);
-  spec.inputs = {{.name = "x", .layout = WholeSlots()}};
+  spec.context = SmallContext(8, 52);
+  spec.inputs = {{.name = "x", .layout = TestLayout()}};
   spec.operations = {{.name = "minus", .kind = OperationKind::kNegate, .a = "x"}};
-  spec.outputs = {{.name = "y", .edge = "minus", .layout = WholeSlots()}};
+  spec.outputs = {{.name = "y", .edge = "minus", .layout = TestLayout()}};
   return spec;
 }
 
@@ -72,13 +55,31 @@ ProgramDirectory::ProgramDirectory() {
   std::string name = std::filesystem::temp_directory_path() / "cipherd-test-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) std::abort();
   path_ = name;
-  for (const ProgramSpec& spec : {SquareSumSpec(), NegateSpec()}) {
-    std::filesystem::create_directory(path_ / spec.name);
-    std::ofstream(path_ / spec.name / "program.textproto") << codec::PrintProgramText(spec).value();
-  }
+  for (const ProgramSpec& spec : {SquareSumSpec(), NegateSpec()}) AddProgram(path_, spec);
 }
 
 ProgramDirectory::~ProgramDirectory() { std::filesystem::remove_all(path_); }
+
+void AddProgram(const std::filesystem::path& programs, const ProgramSpec& spec) {
+  std::filesystem::create_directory(programs / spec.name);
+  std::ofstream(programs / spec.name / "program.textproto")
+      << codec::PrintProgramText(spec).value();
+}
+
+ckks::ContextParameters SmallContext(int log_n, int base_prime_bits) {
+  return *ckks::MakeContextParameters({.log_n = log_n,
+                                       .base_prime_bits = base_prime_bits,
+                                       .depth_prime_bits = 40,
+                                       .max_depth = 3,
+                                       .p_prime_bits = 55,
+                                       .p_prime_count = 2,
+                                       .digit_count = 2},
+                                      ckks::SecurityPolicy::kAllowInsecure);
+}
+
+programs::SlotLayout TestLayout() {
+  return {.item_count = 1, .item_stride = 1, .element_count = 128, .element_stride = 1};
+}
 
 ServerOptions TestOptions(const std::filesystem::path& programs) {
   ServerOptions options;

@@ -13,7 +13,10 @@
 
 #include "cipherd/v1/evaluation.grpc.pb.h"
 #include "client/client.h"
+#include "core/ckks/context_parameters.h"
 #include "core/ckks/encoder.h"
+#include "core/programs/program_spec.h"
+#include "core/programs/slot_layout.h"
 #include "core/secret/random.h"
 #include "core/secret/secret_key.h"
 #include "grpcpp/channel.h"
@@ -33,6 +36,15 @@ class ProgramDirectory {
  private:
   std::filesystem::path path_;
 };
+
+// Writes `spec` where a daemon of `programs` finds it.
+void AddProgram(const std::filesystem::path& programs, const programs::ProgramSpec& spec);
+
+// An insecure context with three rescalings of 40 bits over a base of so many.
+ckks::ContextParameters SmallContext(int log_n, int base_prime_bits);
+
+// One item, in the first 128 slots.
+programs::SlotLayout TestLayout();
 
 // Defaults for tests: port 0, no metrics page, small pools and queues.
 ServerOptions TestOptions(const std::filesystem::path& programs);

@@ -1,6 +1,5 @@
 // Clients that stop in the middle: they send no message that is waited for, or read none.
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,7 +12,6 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "proto/codec/error_detail.h"
-#include "proto/codec/program_codec.h"
 #include "proto/grpc_status/grpc_status.h"
 #include "server/stall_watch.h"
 #include "tests/server/engine/held_file.h"
@@ -199,22 +197,11 @@ class SlowReaderTest : public StallTest {
   void SetUp() override {
     programs::ProgramSpec spec;
     spec.name = "negate_much";
-    spec.context = *ckks::MakeContextParameters({.log_n = 13,
-                                                 .base_prime_bits = 52,
-                                                 .depth_prime_bits = 40,
-                                                 .max_depth = 3,
-                                                 .p_prime_bits = 55,
-                                                 .p_prime_count = 2,
-                                                 .digit_count = 2},
-                                                ckks::SecurityPolicy::kAllowInsecure);
-    const programs::SlotLayout layout = {
-        .item_count = 1, .item_stride = 1, .element_count = 128, .element_stride = 1};
-    spec.inputs = {{.name = "x", .layout = layout}};
+    spec.context = SmallContext(/*log_n=*/13, /*base_prime_bits=*/52);
+    spec.inputs = {{.name = "x", .layout = TestLayout()}};
     spec.operations = {{.name = "minus", .kind = programs::OperationKind::kNegate, .a = "x"}};
-    spec.outputs = {{.name = "y", .edge = "minus", .layout = layout}};
-    std::filesystem::create_directory(directory_.path() / spec.name);
-    std::ofstream(directory_.path() / spec.name / "program.textproto")
-        << codec::PrintProgramText(spec).value();
+    spec.outputs = {{.name = "y", .edge = "minus", .layout = TestLayout()}};
+    AddProgram(directory_.path(), spec);
     StallTest::SetUp();
   }
 };
