@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "client/session.h"
 #include "core/base/status_macros.h"
 #include "proto/codec/error_detail.h"
@@ -131,7 +132,7 @@ TEST_F(BulkPartsTest, ComeBeforeTheCallbackWhichHasTheReports) {
 }
 
 TEST_F(BulkPartsTest, AreGoodWhereAnErrorFollows) {
-  service_.error_behind_outputs = absl::DataLossError("behind");
+  service_.behind_outputs = [](grpc::ServerContext&) { return absl::DataLossError("behind"); };
   EXPECT_THAT(Evaluate(Items(4), {.on_output = Take()}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("behind")));
   EXPECT_EQ(part_count(), 1u);
@@ -146,10 +147,24 @@ TEST_F(BulkPartsTest, ADaemonThatSendsTimesBeforeTheOutputsIsAtFault) {
 }
 
 TEST_F(BulkPartsTest, OfARequestThatThenFailsAsOverloadedAreNotAskedForAgain) {
-  service_.error_behind_outputs =
-      codec::WithErrorDetail(absl::ResourceExhaustedError("full"), v1::ERROR_REASON_OVERLOADED, "");
-  EXPECT_THAT(Evaluate(Items(12), {.in_flight = 3, .on_output = Take()}),
+  const absl::Cleanup stop = [this] { service_.Stop(); };
+  std::atomic<int> count = 0;
+  service_.behind_outputs = [&](grpc::ServerContext& call) -> absl::Status {
+    const int number = ++count;
+    if (number == 1) {
+      while (count < 2) absl::SleepFor(absl::Milliseconds(1));
+      return codec::WithErrorDetail(absl::ResourceExhaustedError("full"),
+                                    v1::ERROR_REASON_OVERLOADED, "");
+    }
+    // It is cancelled. Where the first one waited to be sent again, its end would let that go.
+    for (int i = 0; number == 2 && i < 500 && !call.IsCancelled(); ++i) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(Evaluate(Items(8), {.in_flight = 2, .on_output = Take()}),
               StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(count, 2);
   ExpectRight();
 }
 

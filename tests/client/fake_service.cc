@@ -200,7 +200,7 @@ grpc::Status FakeService::Evaluate(grpc::ServerContext* context, const v1::Evalu
 }
 
 grpc::Status FakeService::EvaluateStream(
-    grpc::ServerContext*,
+    grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::EvaluateStreamResponse, v1::EvaluateStreamRequest>* stream) {
   {
     absl::MutexLock lock(&mu_);
@@ -226,7 +226,7 @@ grpc::Status FakeService::EvaluateStream(
     response.set_chunk(whole.payload().substr(begin, chunk_bytes));
     stream->Write(response);
   }
-  return ToGrpcStatus(error_behind_outputs);
+  return behind_outputs ? ToGrpcStatus(behind_outputs(*context)) : grpc::Status::OK;
 }
 
 }  // namespace cipherd::client

@@ -40,9 +40,9 @@ class FakeService final : public v1::EvaluationService::Service {
   std::function<void(v1::EvaluateResponse&)> change_evaluation;
   // Fails every evaluation with this.
   absl::Status evaluation_error;
-  // Fails every streamed one with this, behind its outputs. (It knows of no early outputs, as older
-  // daemons.)
-  absl::Status error_behind_outputs;
+  // Called at the end of each streamed one, behind its outputs; fails it with what it returns.
+  // (This service knows of no early outputs, as older daemons.)
+  std::function<absl::Status(grpc::ServerContext& call)> behind_outputs;
   // Sends the stage times of streamed ones before the outputs, where they have no place.
   bool sends_times_first = false;
   // Called at the beginning of each unary evaluation, by many threads at once; fails it with what

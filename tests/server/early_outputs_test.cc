@@ -76,6 +76,15 @@ class EarlyOutputsTest : public ServiceTest {
     stream->WritesDone();
     return stream;
   }
+  // Of a connection whose window does not grow.
+  static std::unique_ptr<v1::EvaluationService::Stub> StubWithWindow(const std::string& target,
+                                                                     int window_bytes) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window_bytes);
+    return v1::EvaluationService::NewStub(
+        grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+  }
   // The header where none has come, then chunks until `bytes` have.
   static void ReadOutputs(Stream& stream, size_t bytes, std::string& payload) {
     v1::EvaluateStreamResponse message;
@@ -190,14 +199,27 @@ TEST_F(EarlyOutputsTest, AnUnloadLetsWhoReadsEnd) {
   unload.join();
 }
 
+TEST_F(EarlyOutputsTest, AWriteThatFailsWhileTheReplayRunsEndsTheCallAfterIt) {
+  const uint64_t replays_before = replays();
+  // The header comes, the payload does not.
+  const auto stub = StubWithWindow(address(), 2048);
+  grpc::ClientContext context;
+  const auto stream = Send(*stub, context);
+  v1::EvaluateStreamResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  ASSERT_TRUE(message.has_header());
+  context.TryCancel();
+  while (served().trees().leased_count() > 0) std::this_thread::yield();
+  EXPECT_EQ(replays(), replays_before + 1) << "the replay may still write what has gone back";
+  AwaitNothingInFlight();
+  EXPECT_EQ(counts().FinishedIn(engine::RequestState::kCancelled), 1u);
+  ExpectGoodRequestSucceeds();
+}
+
 TEST_F(EarlyOutputsTest, AClientThatReadsNoFurtherIsLetGo) {
   Relay relay(server_->port());
-  // A window that does not grow, smaller than an output.
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
-  const auto stub = v1::EvaluationService::NewStub(
-      grpc::CreateCustomChannel(relay.address(), grpc::InsecureChannelCredentials(), arguments));
+  // Smaller than an output.
+  const auto stub = StubWithWindow(relay.address(), 1 << 16);
   grpc::ClientContext context;
   const auto stream = stub->EvaluateStream(&context);
   v1::EvaluateStreamRequest message;
