@@ -210,20 +210,28 @@ class PrometheusTest(unittest.TestCase):
             daemon.send_signal(signal.SIGHUP)
             wait_until(lambda: "CipherdReloadFailed" not in self.prometheus.alerts(), "CipherdReloadFailed still fires")
 
-    def test_5_more_requests_than_there_is_room_for(self):
-        programs = self.path("slow")
-        shutil.copytree(os.path.join(DEPLOY, "programs"), programs)
+    def fashion_mlp(self, settings):
+        """A directory of it alone, served with these settings."""
+        programs = tempfile.mkdtemp(dir=self.directory)
+        shutil.copytree(os.path.join(DEPLOY, "programs"), programs, dirs_exist_ok=True)
         with open(os.path.join(programs, "fashion_mlp", "serving.textproto"), "w") as file:
-            file.write("instances: 1 queue_capacity: 20 default_timeout_seconds: 0.1")
+            file.write(settings)
+        return programs
+
+    def test_5_more_requests_than_there_is_room_for(self):
         load = ["--program", "fashion_mlp", "--concurrency-range", "96"]
+        # Times that no machine keeps: half of the default one is the latency's objective.
+        programs = self.fashion_mlp("instances: 1 queue_capacity: 20 default_timeout_seconds: 0.001")
         with self.daemon("overload", programs=programs) as daemon:
             with contextlib.ExitStack() as stack:
                 with self.causing("CipherdOverloaded", "CipherdQueueFull", "CipherdPinnedTreesExhausted",
                                   "CipherdLatencyHigh"):
                     stack.enter_context(daemon.under_load(*load))
+        programs = self.fashion_mlp("default_timeout_seconds: 0.001 longest_timeout_seconds: 0.001")
+        with self.daemon("deadlines", programs=programs) as daemon:
             with contextlib.ExitStack() as stack:
                 with self.causing("CipherdDeadlinesMissed"):
-                    stack.enter_context(daemon.under_load(*load, "--deadline", "1"))
+                    stack.enter_context(daemon.under_load(*load))
 
     def put_keys(self, daemon, name):
         keys = daemon.path(name)
