@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/call_status.h"
+#include "client/planned_range.h"
 #include "core/base/status_macros.h"
 #include "core/secret/random.h"
 #include "proto/codec/error_detail.h"
@@ -26,11 +28,12 @@ absl::Status CheckItems(const programs::ProgramInput& input, const ItemsView& it
     return Refuse(path, absl::StrCat("expected items of ", input.layout.element_count,
                                      " elements, got ", items.element_count));
   }
-  const double* const end = items.numbers + items.item_count * items.element_count;
-  const double* const odd =
-      std::find_if_not(items.numbers, end, [](double number) { return std::isfinite(number); });
-  if (odd == end) return absl::OkStatus();
-  const int64_t place = odd - items.numbers;
+  const std::span<const double> numbers(
+      items.numbers, static_cast<size_t>(items.item_count * items.element_count));
+  const auto odd = std::find_if_not(numbers.begin(), numbers.end(),
+                                    [](double number) { return std::isfinite(number); });
+  if (odd == numbers.end()) return CheckInputRange(input, numbers, path);
+  const int64_t place = odd - numbers.begin();
   const std::string element =
       absl::StrCat(path, "[", place / items.element_count, "][", place % items.element_count, "]");
   return Refuse(element, "expected a finite number");
@@ -223,8 +226,9 @@ void BulkEvaluation::OnOutput(int64_t request, size_t index, value::ValueTree ou
 
 absl::Status BulkEvaluation::Store(int64_t request, size_t index, const value::ValueTree& output) {
   const int64_t begin = split_.Begin(request);
-  CIPHERD_ASSIGN_OR_RETURN(const Vectors vectors, target_.cipher.DecryptOutput(
-                                                      index, output, split_.End(request) - begin));
+  CIPHERD_ASSIGN_OR_RETURN(
+      const Vectors vectors,
+      target_.cipher.DecryptOutput(index, output, split_.End(request) - begin, begin));
   const programs::ProgramOutput& described = program().outputs[index];
   const int64_t element_count = described.layout.element_count;
   OutputPart part{.output = described.name, .first_item = begin};

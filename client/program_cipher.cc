@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/planned_range.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/ciphertext.h"
 #include "core/secret/encryptor.h"
@@ -50,9 +51,10 @@ absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInput(const programs::Pro
                                                              const Vectors& items,
                                                              secret::Random& random) const {
   const ckks::ContextParameters& parameters = program_->context->parameters();
+  const std::string path = absl::StrCat("inputs['", input.name, "']");
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<double> slots,
-                           PackSlots(input.layout, parameters.slot_count(), items,
-                                     absl::StrCat("inputs['", input.name, "']")));
+                           PackSlots(input.layout, parameters.slot_count(), items, path));
+  CIPHERD_RETURN_IF_ERROR(CheckInputRange(input, items, path));
   CIPHERD_ASSIGN_OR_RETURN(const ckks::Plaintext message,
                            encoder_.Encode(slots, input.depth, input.scale));
   CIPHERD_ASSIGN_OR_RETURN(const secret::SeededCiphertext encrypted,
@@ -62,7 +64,7 @@ absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInput(const programs::Pro
 
 template <typename Decrypt>
 absl::StatusOr<Vectors> ProgramCipher::DecryptOneWith(size_t index, const value::ValueTree& output,
-                                                      int64_t item_count,
+                                                      int64_t item_count, int64_t first_item,
                                                       const Decrypt& decrypt) const {
   CIPHERD_RETURN_IF_ERROR(CheckContext());
   const ckks::Context& context = *program_->context;
@@ -78,8 +80,11 @@ absl::StatusOr<Vectors> ProgramCipher::DecryptOneWith(size_t index, const value:
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<std::complex<double>> slots, encoder_.Decode(message));
   std::vector<double> real(slots.size());
   std::transform(slots.begin(), slots.end(), real.begin(), [](auto slot) { return slot.real(); });
-  return UnpackSlots(described.layout, real, std::min(item_count, described.layout.item_count),
-                     path);
+  CIPHERD_ASSIGN_OR_RETURN(
+      Vectors items,
+      UnpackSlots(described.layout, real, std::min(item_count, described.layout.item_count), path));
+  CIPHERD_RETURN_IF_ERROR(CheckOutputRange(described, items, path, first_item));
+  return items;
 }
 
 template <typename Decrypt>
@@ -96,17 +101,17 @@ absl::StatusOr<NamedVectors> ProgramCipher::DecryptWith(const value::ValueTree& 
   NamedVectors vectors;
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     CIPHERD_ASSIGN_OR_RETURN(vectors[program.outputs[i].name],
-                             DecryptOneWith(i, outputs[i], item_count, decrypt));
+                             DecryptOneWith(i, outputs[i], item_count, 0, decrypt));
   }
   return vectors;
 }
 
 absl::StatusOr<Vectors> ProgramCipher::DecryptOutput(size_t index, const value::ValueTree& output,
-                                                     int64_t item_count) const {
+                                                     int64_t item_count, int64_t first_item) const {
   const secret::Decryptor decryptor(secret_key_);
-  return DecryptOneWith(index, output, item_count, [&](const ckks::Ciphertext& ciphertext) {
-    return decryptor.Decrypt(ciphertext);
-  });
+  return DecryptOneWith(
+      index, output, item_count, first_item,
+      [&](const ckks::Ciphertext& ciphertext) { return decryptor.Decrypt(ciphertext); });
 }
 
 absl::StatusOr<NamedVectors> ProgramCipher::DecryptOutputs(const value::ValueTree& outputs,

@@ -43,17 +43,20 @@ class ProgramCipher {
   const ProgramPtr& program_ptr() const { return program_; }
 
   // The tuple that the program takes. InvalidArgument where an input is missing, unknown, or does
-  // not fit its layout or the modulus.
+  // not fit its layout or the modulus; OutOfRange for a number that the program was not planned for
+  // (planned_range.h).
   absl::StatusOr<value::ValueTree> EncryptInputs(const NamedVectors& inputs,
                                                  secret::Random& random) const;
 
   // The first `item_count` items of every output (fewer where the output's layout has fewer
-  // places). InvalidArgument naming the output that is not what the program returns.
+  // places). InvalidArgument naming the output that is not what the program returns; OutOfRange for
+  // a number far beyond what was planned for.
   absl::StatusOr<NamedVectors> DecryptOutputs(const value::ValueTree& outputs,
                                               int64_t item_count) const;
-  // The same of output number `index` alone.
+  // The same of output number `index` alone; `first_item` is the number of its first item in
+  // messages.
   absl::StatusOr<Vectors> DecryptOutput(size_t index, const value::ValueTree& output,
-                                        int64_t item_count) const;
+                                        int64_t item_count, int64_t first_item = 0) const;
   absl::StatusOr<NamedVectors> DecryptOutputsForSharing(const value::ValueTree& outputs,
                                                         int64_t item_count,
                                                         const secret::FloodingOptions& flooding,
@@ -66,7 +69,8 @@ class ProgramCipher {
   // `decrypt` turns a ciphertext into its plaintext.
   template <typename Decrypt>
   absl::StatusOr<Vectors> DecryptOneWith(size_t index, const value::ValueTree& output,
-                                         int64_t item_count, const Decrypt& decrypt) const;
+                                         int64_t item_count, int64_t first_item,
+                                         const Decrypt& decrypt) const;
   template <typename Decrypt>
   absl::StatusOr<NamedVectors> DecryptWith(const value::ValueTree& outputs, int64_t item_count,
                                            const Decrypt& decrypt) const;

@@ -128,7 +128,8 @@ void AddPlanCommand(CLI::App& app, absl::Status& status) {
                       "Scale, in place of what --max-error asks for");
   command
       ->add_option("--margin", options.magnitude_margin,
-                   "Values may become so many times as large as over the samples")
+                   "Values may become so many times as large as over the samples, and ranges of "
+                   "inputs so many times as wide")
       ->capture_default_str();
   command->add_option("--min-items", options.plan.min_item_count, "Items of a ciphertext, at least")
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/planned_range.h"
 #include "client/slot_layout.h"
 #include "core/base/status_macros.h"
 #include "core/programs/placeholder_key.h"
@@ -164,6 +165,8 @@ absl::Status LocalProgram::EvaluateSome(const NamedVectors& inputs, size_t first
     for (const std::complex<double>& slot : complex_slots) slots.push_back(slot.real());
     CIPHERD_ASSIGN_OR_RETURN(Vectors items, UnpackSlots(spec.outputs[i].layout, slots,
                                                         static_cast<int64_t>(last - first), path));
+    CIPHERD_RETURN_IF_ERROR(
+        CheckOutputRange(spec.outputs[i], items, path, static_cast<int64_t>(first)));
     Vectors& all = outputs[spec.outputs[i].name];
     std::move(items.begin(), items.end(), std::back_inserter(all));
   }
@@ -172,6 +175,10 @@ absl::Status LocalProgram::EvaluateSome(const NamedVectors& inputs, size_t first
 
 absl::StatusOr<NamedVectors> LocalProgram::Evaluate(const NamedVectors& inputs) {
   CIPHERD_ASSIGN_OR_RETURN(const size_t count, ItemCountOf(program_->spec, inputs));
+  for (const programs::ProgramInput& input : program_->spec.inputs) {
+    CIPHERD_RETURN_IF_ERROR(CheckInputRange(input, inputs.find(input.name)->second,
+                                            absl::StrCat("inputs['", input.name, "']")));
+  }
   const size_t step = static_cast<size_t>(ItemsAtOnce(program_->spec));
   NamedVectors outputs;
   for (size_t first = 0; first < count; first += step) {

@@ -38,7 +38,8 @@ class LocalProgram {
 
   // Encrypts, replays and decrypts: as many ciphertexts as the vectors fill, one after another.
   // Every input has the same number of vectors; so has every output. InvalidArgument naming an
-  // input that is missing, unknown or does not fit its layout.
+  // input that is missing, unknown or does not fit its layout; OutOfRange for a number that the
+  // program was not planned for, or a result far beyond (client/planned_range.h).
   absl::StatusOr<NamedVectors> Evaluate(const NamedVectors& inputs);
 
   // The median over the replays so far; 0 before the first.

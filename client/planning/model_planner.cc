@@ -13,6 +13,7 @@
 #include "core/planning/circuit.h"
 #include "core/planning/circuit_twin.h"
 #include "core/planning/edge_magnitudes.h"
+#include "core/planning/interval.h"
 #include "core/planning/model_check.h"
 #include "core/planning/model_lowering.h"
 
@@ -76,6 +77,20 @@ programs::MeasuredErrors ErrorsOf(const Vectors& actual,
   }
   errors.root_mean_square = std::sqrt(squares / static_cast<double>(errors.element_count));
   return errors;
+}
+
+// What `input` states and `items` hold, `margin` times as wide about its middle.
+planning::Interval RangeOf(const planning::ModelInput& input,
+                           const std::vector<std::vector<double>>& items, double margin) {
+  planning::Interval range(input.lower, input.upper);
+  for (const std::vector<double>& numbers : items) {
+    for (const double number : numbers) {
+      range = {std::min(range.lower, number), std::max(range.upper, number)};
+    }
+  }
+  const double middle = range.lower / 2 + range.upper / 2;
+  const double half_width = (range.upper / 2 - range.lower / 2) * margin;
+  return {middle - half_width, middle + half_width};
 }
 
 class ModelPlanner {
@@ -162,6 +177,7 @@ class ModelPlanner {
     planned.measured_seconds = local->replay_seconds();
 
     programs::ProgramSpec spec = plan.program->spec;
+    StateRanges(spec);
     for (programs::ProgramOutput& output : spec.outputs) {
       output.errors = ErrorsOf(outputs.find(output.name)->second, ExpectedOf(output.name));
       planned.measured_error = std::max(planned.measured_error, output.errors.largest);
@@ -170,6 +186,18 @@ class ModelPlanner {
                              programs::CheckProgram(std::move(spec), *plan.program->constants,
                                                     ckks::SecurityPolicy::k128BitClassical));
     return planned;
+  }
+
+  void StateRanges(programs::ProgramSpec& spec) const {
+    for (programs::ProgramInput& input : spec.inputs) {
+      const auto stated =
+          std::find_if(model_.inputs.begin(), model_.inputs.end(),
+                       [&](const auto& candidate) { return candidate.name == input.name; });
+      const planning::Interval range =
+          RangeOf(*stated, samples_.find(input.name)->second, options_.magnitude_margin);
+      input.lower = range.lower;
+      input.upper = range.upper;
+    }
   }
 
   const std::vector<std::vector<double>>& ExpectedOf(const std::string& output_name) const {

@@ -27,7 +27,8 @@ namespace cipherd::client {
 
 struct ModelPlanOptions {
   planning::PlanOptions plan;
-  // Values may become so many times as large as over the samples.
+  // Values may become so many times as large as over the samples, and ranges of inputs so many
+  // times as wide: the program states both, and clients refuse what is beyond (planned_range.h).
   double magnitude_margin = 2;
   // Samples that are encrypted, the first ones; all count for magnitudes.
   int64_t encrypted_sample_count = 1024;

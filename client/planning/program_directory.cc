@@ -51,8 +51,9 @@ absl::Status WriteProgramDirectory(const std::string& directory,
   if (fs::exists(place, error)) {
     return absl::AlreadyExistsError(
         absl::StrCat("'", directory,
-                     "': expected nothing of that name; remove it, or write a "
-                     "version beside it"));
+                     "': expected nothing of that name; remove it, or give the model another "
+                     "version, and write that to a directory of programs/",
+                     program.spec.name, " that is called as the version"));
   }
   fs::create_directories(place.parent_path(), error);
   if (error) return FileError(place.parent_path(), "create", error);

@@ -91,13 +91,20 @@ std::string FormatSummary(const CheckedProgram& program,
                        std::log2(context.default_scale))});
   for (const programs::ProgramInput& input : program.spec.inputs) {
     table.AddRow({absl::StrCat("input '", input.name, "'"),
-                  absl::StrFormat("up to %d vectors of %d", input.layout.item_count,
-                                  input.layout.element_count)});
+                  absl::StrCat(absl::StrFormat("up to %d vectors of %d", input.layout.item_count,
+                                               input.layout.element_count),
+                               input.states_range() ? absl::StrFormat(", numbers from %.6g to %.6g",
+                                                                      input.lower, input.upper)
+                                                    : "")});
   }
   for (const programs::ProgramOutput& output : program.spec.outputs) {
-    table.AddRow({absl::StrCat("output '", output.name, "'"),
-                  absl::StrFormat("up to %d vectors of %d", output.layout.item_count,
-                                  output.layout.element_count)});
+    table.AddRow(
+        {absl::StrCat("output '", output.name, "'"),
+         absl::StrCat(absl::StrFormat("up to %d vectors of %d", output.layout.item_count,
+                                      output.layout.element_count),
+                      output.magnitude_bound > 0
+                          ? absl::StrFormat(", magnitudes up to %.6g", output.magnitude_bound)
+                          : "")});
     if (output.errors.element_count > 0) {
       table.AddRow({"", FormatErrors(output.errors)});
     }

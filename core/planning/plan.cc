@@ -18,6 +18,8 @@ namespace {
 // Scales that are tried begin here: below, rounding alone is felt.
 constexpr int kLeastLog2Scale = 24;
 constexpr int kMostPrimeBits = 60;
+// Of primes that the faster of the two arithmetics takes (core/math/fma_arithmetic.h).
+constexpr int kMostFmaPrimeBits = 49;
 
 absl::Status CheckOptions(const PlanOptions& options) {
   if (!(options.max_error > 0) || !std::isfinite(options.max_error)) {
@@ -66,15 +68,37 @@ class ContextSearch {
                .min_log_n = options.min_log_n,
                .max_log_n = options.max_log_n} {}
 
-  // The least scale whose error is small enough: less precision never needs a larger context.
+  // The least scale whose error is small enough: less precision never needs a larger context. Then
+  // the largest base prime that costs nothing.
   absl::StatusOr<ContextAndError> Search() {
-    if (options_.log2_scale) return Try(*options_.log2_scale);
+    CIPHERD_ASSIGN_OR_RETURN(const ContextAndError least, SearchScale());
+    const int least_bits = needs_.base_prime_bits;
+    const int most_bits = least_bits <= kMostFmaPrimeBits ? kMostFmaPrimeBits : kMostPrimeBits;
+    for (int bits = most_bits; bits > least_bits; --bits) {
+      const absl::StatusOr<ContextAndError> found = Try(needs_.log2_scale, bits);
+      if (found.ok() && CostsAsMuch(found->context, least.context) &&
+          (options_.log2_scale || found->error <= options_.max_error)) {
+        return found;
+      }
+    }
+    return least;
+  }
+
+ private:
+  static bool CostsAsMuch(const ckks::ContextParameters& a, const ckks::ContextParameters& b) {
+    return a.log_n == b.log_n && a.p_count() == b.p_count() && a.digits == b.digits;
+  }
+
+  absl::StatusOr<ContextAndError> SearchScale() {
+    if (options_.log2_scale) {
+      return Try(*options_.log2_scale, *options_.log2_scale + headroom_bits_);
+    }
     absl::Status reason = absl::ResourceExhaustedError(
         absl::StrCat("magnitudes: expected values that a prime of ", kMostPrimeBits,
                      " bits holds, got 2^", headroom_bits_ - 2, " at the last depth"));
     for (int log2_scale = kLeastLog2Scale; log2_scale + headroom_bits_ <= kMostPrimeBits;
          ++log2_scale) {
-      absl::StatusOr<ContextAndError> found = Try(log2_scale);
+      absl::StatusOr<ContextAndError> found = Try(log2_scale, log2_scale + headroom_bits_);
       if (found.ok() && found->error <= options_.max_error) return found;
       if (!found.ok() && !absl::IsResourceExhausted(found.status())) return found;
       reason = found.ok()
@@ -86,10 +110,9 @@ class ContextSearch {
     return reason;
   }
 
- private:
-  absl::StatusOr<ContextAndError> Try(int log2_scale) {
+  absl::StatusOr<ContextAndError> Try(int log2_scale, int base_prime_bits) {
     needs_.log2_scale = log2_scale;
-    needs_.base_prime_bits = log2_scale + headroom_bits_;
+    needs_.base_prime_bits = base_prime_bits;
     ContextAndError found;
     CIPHERD_ASSIGN_OR_RETURN(found.context, ChooseContext(needs_));
     const ErrorModel model = {.log_n = found.context.log_n,

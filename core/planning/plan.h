@@ -6,8 +6,9 @@
 //
 // Chooses, in this order: the depth of every edge (depth_plan.h), baby spans (span_choice.h), the
 // least scale whose errors are small enough (error_estimate.h) with the smallest secure context
-// for it (context_choice.h), and the operations in between (placement.h). The result has passed
-// CheckProgram. Deterministic.
+// for it (context_choice.h), its base prime as large as that context holds for nothing, so that
+// results that outgrow their magnitude_bound show (client/planned_range.h), and the operations in
+// between (placement.h). The result has passed CheckProgram. Deterministic.
 #pragma once
 
 #include <cstdint>

@@ -66,6 +66,13 @@ class Checker {
     const double scale = input.scale == 0 ? spec_.context.default_scale : input.scale;
     CIPHERD_RETURN_IF_ERROR(internal::CheckScale(spec_.context, scale, input.depth));
     CIPHERD_RETURN_IF_ERROR(internal::CheckLayout(input.layout, spec_.context.slot_count()));
+    if (input.states_range() &&
+        !(std::isfinite(input.lower) && std::isfinite(input.upper) && input.lower < input.upper)) {
+      return Refuse(
+          "lower and upper: expected finite numbers, lower < upper, or 0 and 0 where they "
+          "are not stated, got ",
+          input.lower, " and ", input.upper);
+    }
     return AddEdge(input.name, {.depth = input.depth, .scale = scale, .component_count = 2});
   }
 

@@ -30,6 +30,11 @@ struct ProgramInput {
   double scale = 0;  // 0: the context's default scale
   SlotLayout layout;
   std::string description;
+  // Numbers that the program was planned for; both 0: not stated.
+  double lower = 0;
+  double upper = 0;
+
+  bool states_range() const { return lower != 0 || upper != 0; }
 };
 
 // Of decrypted elements, over samples that were evaluated when the program was made: absolute

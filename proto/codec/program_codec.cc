@@ -63,6 +63,8 @@ absl::StatusOr<programs::ProgramInput> DecodeProgramInput(const v1::ProgramInput
   input.scale = message.scale();
   input.layout = DecodeLayout(message.layout());
   input.description = message.description();
+  input.lower = message.lower();
+  input.upper = message.upper();
   return input;
 }
 
@@ -76,6 +78,8 @@ absl::Status EncodeProgramInput(const programs::ProgramInput& input, std::string
   out->set_depth(depth);
   out->set_scale(input.scale);
   out->set_description(input.description);
+  out->set_lower(input.lower);
+  out->set_upper(input.upper);
   return EncodeLayout(input.layout, path, out->mutable_layout());
 }
 

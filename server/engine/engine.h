@@ -115,6 +115,8 @@ class Engine {
   absl::StatusOr<std::shared_ptr<ServedProgram>> FindProgram(std::string_view name,
                                                              int64_t version = 0) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // "served: 'mlp', 'tumour'", or versions where the program has some: for messages.
+  std::string DescribeServed(std::string_view name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Whether requests for exactly this one are let in.
   bool IsReady(const Program& program) const ABSL_LOCKS_EXCLUDED(mu_);
   // In the order in which they were added.

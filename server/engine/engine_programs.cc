@@ -1,5 +1,9 @@
 // The part of Engine that has programs come, go and be found.
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +16,12 @@
 #include "spdlog/spdlog.h"
 
 namespace cipherd::engine {
+namespace {
+
+// In a message.
+constexpr ptrdiff_t kMostShownPrograms = 10;
+
+}  // namespace
 
 absl::Status Engine::AddProgram(std::shared_ptr<const Program> program,
                                 const ServingSettings& settings) {
@@ -202,9 +212,25 @@ absl::StatusOr<std::shared_ptr<ServedProgram>> Engine::FindProgram(std::string_v
   ServedPtr served = Find(name, [&](const ServedProgram& s) { return fits(s) && s.is_ready(); });
   if (served == nullptr) served = Find(name, fits);
   if (served != nullptr) return served;
-  return WithReason(absl::NotFoundError(absl::StrCat("unknown program '", ShownName(name), "'",
-                                                     ShownVersion(version))),
-                    FailureReason::kUnknownProgram);
+  return WithReason(
+      absl::NotFoundError(absl::StrCat("unknown program '", ShownName(name), "'",
+                                       ShownVersion(version), "; ", DescribeServed(name))),
+      FailureReason::kUnknownProgram);
+}
+
+std::string Engine::DescribeServed(std::string_view name) const {
+  std::set<std::string> names;
+  std::set<std::string> versions;
+  for (const ServedPtr& served : programs()) {
+    names.insert(absl::StrCat("'", served->info().name, "'"));
+    if (served->info().name == name) versions.insert(absl::StrCat(served->info().version));
+  }
+  const bool is_known = !versions.empty();
+  const std::set<std::string>& all = is_known ? versions : names;
+  if (all.empty()) return "none is served";
+  const auto end = std::next(all.begin(), std::min(std::ssize(all), kMostShownPrograms));
+  return absl::StrCat("served: ", is_known ? "version " : "", absl::StrJoin(all.begin(), end, ", "),
+                      end == all.end() ? "" : ", ...");
 }
 
 std::vector<std::shared_ptr<ServedProgram>> Engine::programs() const {

@@ -112,9 +112,13 @@ TEST(PayloadReaderTest, AChildIsThereOnceItsLastByteIs) {
     for (size_t i = 0; i < ends.size(); ++i) {
       ASSERT_OK_AND_ASSIGN(const std::optional<ValueTree> child, reader.CompletedChild(i));
       ASSERT_EQ(child.has_value(), ends[i] <= at) << "child " << i << " after " << at;
-      if (child.has_value() && ends[i] == at) EXPECT_EQ(PayloadOf(*child), PayloadOf(tree[i]));
+      if (child.has_value() && ends[i] == at) {
+        EXPECT_EQ(PayloadOf(*child), PayloadOf(tree[i]));
+      }
     }
-    if (at < payload.size()) ASSERT_OK(reader.Write(std::string_view(payload).substr(at, 1)));
+    if (at < payload.size()) {
+      ASSERT_OK(reader.Write(std::string_view(payload).substr(at, 1)));
+    }
   }
 }
 

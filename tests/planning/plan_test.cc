@@ -1,6 +1,7 @@
 #include "core/planning/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
+#include "core/planning/context_choice.h"
 #include "core/planning/edge_magnitudes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,6 +58,29 @@ TEST(PlanTest, ItemsLieSideBySideInAllSlots) {
   EXPECT_EQ(plan.item_count, items);
   EXPECT_EQ(spec.inputs[0].layout, (programs::SlotLayout{items, 1, 10, items}));
   EXPECT_EQ(spec.outputs[0].layout, (programs::SlotLayout{items, 1, 4, 2 * items}));
+}
+
+TEST(PlanTest, TheBasePrimeIsAsLargeAsTheContextHoldsForNothing) {
+  ASSERT_OK_AND_ASSIGN(const Plan plan, PlanOf(SmallNetwork()));
+  const ckks::ContextParameters& context = plan.program->spec.context;
+  const int bits = std::bit_width(context.q_primes.back());
+  ContextNeeds needs = {.depth = context.max_depth(),
+                        .slot_count = 16,
+                        .log2_scale = static_cast<int>(std::log2(context.default_scale)),
+                        .base_prime_bits = bits};
+  ASSERT_OK_AND_ASSIGN(const ckks::ContextParameters chosen, ChooseContext(needs));
+  EXPECT_EQ(chosen, context);
+  // Outputs of a magnitude of 4 need 4 bits beyond the scale.
+  needs.base_prime_bits = needs.log2_scale + 4;
+  ASSERT_OK_AND_ASSIGN(const ckks::ContextParameters least, ChooseContext(needs));
+  EXPECT_EQ(least.log_n, context.log_n);
+  EXPECT_EQ(least.digits, context.digits);
+  EXPECT_GT(bits, needs.base_prime_bits);
+  // One bit more would cost something, or leave the faster arithmetic.
+  if (bits == 49) return;
+  needs.base_prime_bits = bits + 1;
+  const absl::StatusOr<ckks::ContextParameters> larger = ChooseContext(needs);
+  EXPECT_TRUE(!larger.ok() || larger->log_n > context.log_n || larger->digits != context.digits);
 }
 
 TEST(PlanTest, EveryEdgeOfADepthHasOneScale) {

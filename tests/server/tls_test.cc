@@ -27,7 +27,9 @@ class TlsTest : public ServiceTest {
             .key_file = files_.path() / "server.key"};
   }
   void TearDown() override {
-    if (server_ != nullptr) EXPECT_OK(server_->Shutdown());
+    if (server_ != nullptr) {
+      EXPECT_OK(server_->Shutdown());
+    }
   }
 
   absl::Status TryStart() {

@@ -24,13 +24,14 @@ Layout ToTuple(const programs::SlotLayout& layout) {
   return {layout.item_count, layout.item_stride, layout.element_count, layout.element_stride};
 }
 
-// name, description, layout, depth, scale
-std::vector<std::tuple<std::string, std::string, Layout, int, double>> Inputs(
-    const Program& program) {
-  std::vector<std::tuple<std::string, std::string, Layout, int, double>> inputs;
+// name, description, layout, depth, scale, lower, upper
+using Input = std::tuple<std::string, std::string, Layout, int, double, double, double>;
+
+std::vector<Input> Inputs(const Program& program) {
+  std::vector<Input> inputs;
   for (const programs::ProgramInput& input : program.description().inputs) {
     inputs.emplace_back(input.name, input.description, ToTuple(input.layout), input.depth,
-                        input.scale);
+                        input.scale, input.lower, input.upper);
   }
   return inputs;
 }

@@ -93,7 +93,8 @@ def _to_float64(path: str, given: ArrayLike) -> npt.NDArray[Any]:
     except ValueError as error:  # rows of different lengths
         raise _wrong_type(path, "rows of different lengths") from error
     if array.dtype.kind not in "fiub":
-        raise _wrong_type(path, f"dtype {array.dtype}")
+        hint = "; numbers in strings become numbers by .astype(float)" if array.dtype.kind in "USO" else ""
+        raise _wrong_type(path, f"dtype {array.dtype}{hint}")
     return np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "InvalidInputError",
     "LimitExceededError",
     "NotFoundError",
+    "OutOfRangeError",
     "OverloadedError",
     "UnavailableError",
     "UnknownKeySetError",
@@ -81,6 +82,13 @@ class Error(Exception):
 
 class InvalidInputError(Error, ValueError):
     """An argument does not fit: mend it. ``path`` names it."""
+
+
+class OutOfRangeError(InvalidInputError):
+    """An item is unlike those that the program was planned for: its result would be wrong, or is.
+    ``path`` names the number, as ``"inputs['x'][17][3]"``, or ``"outputs['scores'][17][0]"`` where
+    only the result shows it.
+    """
 
 
 class FailedPreconditionError(Error):
@@ -148,7 +156,7 @@ _BY_REASON: dict[str, type[Error]] = {
 
 _BY_CODE: dict[str, type[Error]] = {
     "INVALID_ARGUMENT": InvalidInputError,
-    "OUT_OF_RANGE": InvalidInputError,
+    "OUT_OF_RANGE": OutOfRangeError,
     "FAILED_PRECONDITION": FailedPreconditionError,
     "NOT_FOUND": NotFoundError,
     "ALREADY_EXISTS": AlreadyExistsError,

@@ -32,6 +32,11 @@ class Input:
     layout: Layout
     depth: int
     scale: float
+    lower: float
+    """Numbers that the program was planned for: ``evaluate`` and ``encrypt`` refuse others. 0 and 0
+    where the program does not state them.
+    """
+    upper: float
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ class Output:
     description: str
     layout: Layout
     magnitude_bound: float
-    """Largest magnitude that a number is expected to have; 0 where it is not stated."""
+    """Largest magnitude that a number is expected to have: decrypted ones that are more than four
+    times as large are refused. 0 where it is not stated.
+    """
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,8 @@ class Program:
     def inputs(self) -> tuple[Input, ...]:
         """What it takes, in its order."""
         return tuple(
-            Input(name, description, Layout(*layout), depth, scale)
-            for name, description, layout, depth, scale in self._program.inputs
+            Input(name, description, Layout(*layout), depth, scale, lower, upper)
+            for name, description, layout, depth, scale, lower, upper in self._program.inputs
         )
 
     @property

@@ -101,6 +101,20 @@ TEST_F(ModelPlannerTest, AnOutputThatIsNotFiniteIsRefused) {
                                  "another one for sample 1")));
 }
 
+TEST_F(ModelPlannerTest, TheRangeOfAnInputIsThatOfTheModelAndTheSamplesTwiceAsWide) {
+  ASSERT_OK_AND_ASSIGN(const PlannedModel made, PlanModel(SmallModel(), {}, *device_, {}));
+  EXPECT_EQ(made.program->spec.inputs[0].lower, -4);
+  EXPECT_EQ(made.program->spec.inputs[0].upper, 4);
+  // From -2 to 3 in all: 0.5 and 2.5 on either side.
+  const planning::TensorBatch samples = {{"x", {{1, 3, 2}, {1, 1, 1}}}};
+  ASSERT_OK_AND_ASSIGN(const PlannedModel wider, PlanModel(SmallModel(), samples, *device_, {}));
+  EXPECT_EQ(wider.program->spec.inputs[0].lower, -4.5);
+  EXPECT_EQ(wider.program->spec.inputs[0].upper, 5.5);
+  ASSERT_OK_AND_ASSIGN(const auto local, LocalProgram::Make(wider.program, *device_));
+  EXPECT_THAT(local->Evaluate({{"x", {{0, 0, 0}, {0, 5.75, 0}}}}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("inputs['x'][1][1]")));
+}
+
 TEST_F(ModelPlannerTest, SamplesAndOptionsThatDoNotFitAreRefused) {
   EXPECT_THAT(PlanModel(SmallModel(), {{"x", {{1, 2}}}}, *device_, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x")));

@@ -53,6 +53,17 @@ TEST_F(ScheduleReportTest, TheSummaryHasWhatAnOperatorAsksFor) {
   EXPECT_THAT(summary, Not(HasSubstr("predicted")));
 }
 
+TEST_F(ScheduleReportTest, TheSummarySaysWhatNumbersAProgramIsFor) {
+  programs::CheckedProgram program = *program_;
+  EXPECT_THAT(FormatSummary(program, std::nullopt), Not(HasSubstr("numbers from")));
+  program.spec.inputs[0].lower = -0.5;
+  program.spec.inputs[0].upper = 1.5;
+  program.spec.outputs[0].magnitude_bound = 6.25;
+  const std::string summary = FormatSummary(program, std::nullopt);
+  EXPECT_THAT(summary, HasSubstr(", numbers from -0.5 to 1.5\n"));
+  EXPECT_THAT(summary, HasSubstr(", magnitudes up to 6.25\n"));
+}
+
 TEST_F(ScheduleReportTest, ConstantsThatTwoTilesHoldAreNotSaidToStream) {
   const planning::Circuit circuit = planning::SmallNetwork();
   ASSERT_OK_AND_ASSIGN(

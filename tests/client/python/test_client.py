@@ -53,6 +53,10 @@ def test_unknown_programs_and_versions_are_typed(client: cipherd.Client) -> None
             call()
         assert raised.value.reason == "UNKNOWN_PROGRAM"
         assert raised.value.code == "NOT_FOUND"
+    with pytest.raises(cipherd.UnknownProgramError, match="'none'; served: .*'fashion_mlp'"):
+        client.program("none")
+    with pytest.raises(cipherd.UnknownProgramError, match="'mix' version 9; served: version 3"):
+        client.session("mix", version=9)
 
 
 def test_insecure_programs_are_refused_unless_allowed(daemon: Daemon) -> None:

@@ -130,6 +130,20 @@ def _r2(made: Any, truth: Any) -> float:
     return float(1 - np.square(made - truth).sum() / np.square(truth - truth.mean()).sum())
 
 
+def refuses_items_unlike_the_samples(session: cipherd.Session, rows: Any) -> None:
+    stated = session.program.inputs[0]
+    assert stated.lower < rows.min() and rows.max() < stated.upper
+    wrong = rows.copy()
+    wrong[7, 2] = 1.01 * stated.upper
+    with pytest.raises(cipherd.OutOfRangeError, match="planned for") as raised:
+        session.evaluate(wrong)
+    assert raised.value.path == "inputs['x'][7][2]"
+    # Each feature as large as the largest of any: only the result shows it.
+    with pytest.raises(cipherd.OutOfRangeError) as raised:
+        session.evaluate(np.full_like(rows, stated.upper))
+    assert raised.value.path.startswith("outputs['scores'][")
+
+
 @pytest.mark.parametrize("name", ["logistic_binary", "mlp_tanh"])
 def test_a_daemon_serves_what_was_planned(name: str, tmp_path: pathlib.Path) -> None:
     _, imported, rows, _ = fitted(name)
@@ -144,6 +158,7 @@ def test_a_daemon_serves_what_was_planned(name: str, tmp_path: pathlib.Path) -> 
             assert session.program.required_keys == planned.required_keys
             scores = session.evaluate(rows)
             one = session.evaluate(rows[:1])
+            refuses_items_unlike_the_samples(session, rows)
     finally:
         daemon.stop()
     assert imported.agreement(rows, scores, planned).holds
@@ -170,6 +185,21 @@ def test_the_examples_of_an_own_model_run(tmp_path: pathlib.Path) -> None:
     finally:
         daemon.stop()
     assert predicted.stdout.count("True") > 5 * predicted.stdout.count("False")
+
+
+def test_the_example_of_several_outputs_runs() -> None:
+    example = ROOT / "client" / "python" / "examples" / "several_outputs.py"
+    assert f"```python\n{example.read_text()}```" in (
+        ROOT / "client" / "python" / "README.md"
+    ).read_text()
+    run = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True)
+    assert all(float(error) <= 1e-2 for error in run.stdout.split()) and run.stdout.count("\n") == 2
+
+
+def test_a_summary_says_what_stands_for_activations() -> None:
+    _, imported, _, _ = fitted("mlp_tanh")
+    planned = imported.plan(max_error=MAX_ERROR, encrypted_samples=1)
+    assert str(imported.activations[0]) in planned.summary.splitlines()
 
 
 def test_several_targets_come_back_as_columns() -> None:

@@ -107,6 +107,18 @@ TEST_F(EngineCpuTest, EachRefusalHasItsOwnStatusAndTheNextRequestSucceeds) {
   EXPECT_EQ(served().trees().leased_count(), 0u);
 }
 
+TEST_F(EngineCpuTest, WhoAsksForAProgramThatIsNotServedIsToldWhatIs) {
+  StartOnCpu();
+  RequestHead unknown_program = Head(1), unknown_version = Head(1);
+  unknown_program.program = "nothing";
+  unknown_version.version = 7;
+  EXPECT_THAT(Call(*engine_, unknown_program, 1, 1).result(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("unknown program 'nothing'; served: '" + Head(1).program + "'")));
+  EXPECT_THAT(Call(*engine_, unknown_version, 1, 1).result(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(" version 7; served: version 1")));
+}
+
 TEST_F(EngineCpuTest, WithEveryPlaceTakenTheNextRequestIsRefusedAndTheOthersSucceed) {
   StartOnCpu();
   gate_->Close();

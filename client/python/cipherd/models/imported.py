@@ -91,7 +91,10 @@ class ImportedModel:
 
     def plan(self, samples: Samples | None = None, **options: Any) -> PlannedProgram:
         """:meth:`Model.plan`, over the samples of the import unless others are given."""
-        return self.model.plan(self.samples if samples is None else samples, **options)
+        return self.model.plan(
+            self.samples if samples is None else samples,
+            **{"activations": self.activations, **options},
+        )
 
     def scores(self, samples: npt.ArrayLike) -> Array:
         """The outputs in float64, polynomials in place of activations: ``[n, elements]``."""

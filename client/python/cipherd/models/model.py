@@ -29,6 +29,7 @@ from cipherd.models import _safetensors
 from cipherd.models.polynomial import Array, Polynomial
 
 if TYPE_CHECKING:
+    from cipherd.models.activations import Activation
     from cipherd.models.planned import PlannedProgram
 
 __all__ = ["Edge", "Model", "Samples"]
@@ -331,6 +332,7 @@ class Model:
         min_items: int = 1,
         log2_scale: int | None = None,
         max_log_n: int = 16,
+        activations: Sequence[Activation] = (),
     ) -> PlannedProgram:
         """Makes a program of the model, and measures it on encrypted samples in this process.
 
@@ -343,11 +345,13 @@ class Model:
             max_error: Absolute error that outputs are to keep; a larger one makes faster programs.
             device: Where times are measured: ``"cpu"``; ``"cuda:0"`` where the package was built
                 with CUDA.
-            margin: Later numbers may be so many times as large as those of the samples.
+            margin: Later numbers may be so many times as large as those of the samples, and ranges
+                of inputs so many times as wide; sessions refuse items beyond.
             encrypted_samples: Samples that are encrypted, at most; all count for magnitudes.
             min_items: Items that share a ciphertext, at least.
             log2_scale: The scale, in place of what ``max_error`` asks for.
             max_log_n: Largest ring degree, as a power of 2.
+            activations: For the summary: the polynomials that stand for something else.
 
         Raises:
             InvalidInputError: The model cannot be computed, or samples do not fit it.
@@ -366,6 +370,7 @@ class Model:
             min_items=min_items,
             log2_scale=log2_scale,
             max_log_n=max_log_n,
+            activations=activations,
         )
 
     def to_rows(self, samples: Samples) -> dict[str, Array]:

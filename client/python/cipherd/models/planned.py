@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cipherd import _cipherd
 from cipherd.errors import LimitExceededError
+from cipherd.models.activations import Activation
 from cipherd.models.model import Model, Samples, is_numbers
 from cipherd.models.polynomial import Array
 
@@ -41,9 +42,12 @@ class PlannedProgram:
     ``evaluate`` may be called by several threads; they take turns.
     """
 
-    def __init__(self, model: Model, planned: _cipherd.PlannedModel) -> None:
+    def __init__(
+        self, model: Model, planned: _cipherd.PlannedModel, activations: Sequence[Activation] = ()
+    ) -> None:
         self._model = model
         self._planned = planned
+        self._activations = tuple(activations)
 
     @property
     def model(self) -> Model:
@@ -57,8 +61,10 @@ class PlannedProgram:
 
     @property
     def summary(self) -> str:
-        """A table: context, items, keys, bytes, times."""
-        return self._planned.summary
+        """A table: context, items, keys, bytes, times; then the polynomials in place of
+        activations, and how far these are off.
+        """
+        return self._planned.summary + "".join(f"{one}\n" for one in self._activations)
 
     @property
     def schedule(self) -> str:
@@ -180,6 +186,7 @@ def plan_model(
     min_items: int,
     log2_scale: int | None,
     max_log_n: int,
+    activations: Sequence[Activation],
 ) -> PlannedProgram:
     """:meth:`Model.plan`."""
     planned = _cipherd.plan_model(
@@ -206,4 +213,4 @@ def plan_model(
             code="RESOURCE_EXHAUSTED",
             path="max_error",
         )
-    return PlannedProgram(model, planned)
+    return PlannedProgram(model, planned, activations)
