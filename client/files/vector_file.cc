@@ -1,6 +1,7 @@
 #include "client/files/vector_file.h"
 
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
@@ -58,8 +59,10 @@ absl::StatusOr<Vectors> ParseJson(std::string_view text, std::string_view path) 
   if (json.is_discarded()) return Refused(path, "is not JSON");
   if (!json.is_array() || json.empty()) return Refused(path, "expected an array of vectors");
 
-  const bool is_one_vector = json[0].is_number();
-  const nlohmann::json rows = is_one_vector ? nlohmann::json::array({json}) : json;
+  // Not a copy, which would go as deep as the text is nested.
+  const std::span<const nlohmann::json> rows =
+      json[0].is_number() ? std::span(&json, 1)
+                          : std::span(json.get_ref<const nlohmann::json::array_t&>());
   Vectors vectors;
   for (const nlohmann::json& row : rows) {
     if (!row.is_array()) {
