@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
 #include "core/runtime/device.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
 #include "server/engine/task_thread.h"
@@ -71,6 +72,9 @@ class Server {
   int metrics_port() const { return metrics_port_; }
   // Of the health service alone; 0 where that is off.
   int health_port() const { return health_port_; }
+  // A channel to this server within the process, without a connection. For tests; calls are a
+  // plaintext client's.
+  std::shared_ptr<grpc::Channel> InProcessChannel() { return grpc_server_->InProcessChannel({}); }
   engine::Engine& engine() { return *engine_; }
   const Metrics& metrics() const { return metrics_; }
   const ProgramRegistry& programs() const { return *programs_; }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grpcpp/channel.h"
@@ -10,36 +11,69 @@
 
 namespace cipherd::server::testing {
 
-// Sends `messages` on a call of `method`, "/package.Service/Method", and returns its status.
-inline grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
-                            const std::string& method, const std::vector<std::string>& messages) {
-  grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareCall(&context, method, &queue);
-  const auto await = [&] {
+// Each function blocks until its part of the call is done. For one thread, but for Cancel.
+class RawCall {
+ public:
+  // Of `method`, "/package.Service/Method".
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method)
+      : stub_(channel), call_(stub_.PrepareCall(&context_, method, &queue_)) {
+    call_->StartCall(nullptr);
+    Await();
+  }
+  ~RawCall() {
+    if (!is_finished_) {
+      Cancel();
+      Finish();
+    }
+  }
+  RawCall(const RawCall&) = delete;
+  RawCall& operator=(const RawCall&) = delete;
+
+  // False once the call has ended: nothing more can be sent.
+  bool Write(std::string_view message) {
+    grpc::Slice slice(message.data(), message.size());
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Await();
+  }
+  void Cancel() { context_.TryCancel(); }
+  // Half-closes, and takes what is still sent. Once.
+  grpc::Status Finish() {
+    is_finished_ = true;
+    call_->WritesDone(nullptr);
+    Await();
+    grpc::ByteBuffer ignored;
+    do {
+      call_->Read(&ignored, nullptr);
+    } while (Await());
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Await();
+    return status;
+  }
+
+ private:
+  bool Await() {
     void* tag = nullptr;
     bool ok = false;
-    queue.Next(&tag, &ok);
+    queue_.Next(&tag, &ok);
     return ok;
-  };
-  call->StartCall(nullptr);
-  await();
-  for (const std::string& message : messages) {
-    grpc::Slice slice(message);
-    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    if (!await()) break;
   }
-  call->WritesDone(nullptr);
-  await();
-  grpc::ByteBuffer ignored;
-  do {
-    call->Read(&ignored, nullptr);
-  } while (await());
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  await();
-  return status;
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool is_finished_ = false;
+};
+
+// Sends `messages` on a call of `method` and returns its status.
+inline grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
+                            const std::string& method, const std::vector<std::string>& messages) {
+  RawCall call(channel, method);
+  for (const std::string& message : messages) {
+    if (!call.Write(message)) break;
+  }
+  return call.Finish();
 }
 
 }  // namespace cipherd::server::testing
