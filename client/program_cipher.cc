@@ -27,8 +27,9 @@ absl::StatusOr<value::ValueTree> ProgramCipher::EncryptInputs(const NamedVectors
                                                               secret::Random& random) const {
   CIPHERD_RETURN_IF_ERROR(CheckContext());
   for (const auto& [name, items] : inputs) {
-    const bool is_known = std::any_of(program_->inputs.begin(), program_->inputs.end(),
-                                      [&](const auto& input) { return input.name == name; });
+    const bool is_known =
+        std::any_of(program_->inputs.begin(), program_->inputs.end(),
+                    [&name = name](const auto& input) { return input.name == name; });
     if (!is_known) {
       return absl::InvalidArgumentError(
           absl::StrCat("inputs['", name, "']: program '", program_->name, "' has no such input"));

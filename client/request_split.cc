@@ -18,8 +18,9 @@ absl::Status Refuse(const std::string& path, const std::string& what) {
 absl::Status CheckNames(const ProgramDescription& program,
                         const std::map<std::string, int64_t>& item_counts) {
   for (const auto& [name, item_count] : item_counts) {
-    const bool is_known = std::any_of(program.inputs.begin(), program.inputs.end(),
-                                      [&](const auto& input) { return input.name == name; });
+    const bool is_known =
+        std::any_of(program.inputs.begin(), program.inputs.end(),
+                    [&name = name](const auto& input) { return input.name == name; });
     if (!is_known) {
       return Refuse(absl::StrCat("inputs['", name, "']"),
                     absl::StrCat("program '", program.name, "' has no such input"));
