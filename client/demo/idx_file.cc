@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/checked_math.h"
@@ -23,13 +24,24 @@ absl::Status Refused(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", what));
 }
 
-bool ReadExactly(gzFile file, uint8_t* bytes, int64_t count) {
+// At most 1 MiB at once.
+bool ReadExactly(gzFile file, uint8_t* bytes, size_t count) {
   while (count > 0) {
-    const auto piece = static_cast<unsigned>(std::min<int64_t>(count, 1 << 20));
-    const int read = gzread(file, bytes, piece);
+    const int read = gzread(file, bytes, static_cast<unsigned>(count));
     if (read <= 0) return false;
     bytes += read;
-    count -= read;
+    count -= static_cast<size_t>(read);
+  }
+  return true;
+}
+
+// Memory grows with what comes: a header may say that anything does.
+bool AppendExactly(gzFile file, size_t count, std::vector<uint8_t>& bytes) {
+  while (count > 0) {
+    const size_t piece = std::min(count, size_t{1} << 20);
+    bytes.resize(bytes.size() + piece);
+    if (!ReadExactly(file, bytes.data() + bytes.size() - piece, piece)) return false;
+    count -= piece;
   }
   return true;
 }
@@ -61,8 +73,9 @@ absl::StatusOr<IdxArray> ReadIdxFile(const std::string& path, int64_t max_items)
     return Refused(path, absl::StrCat("expected 1 to ", kMaxBytes, " bytes of items, got ",
                                       bytes.value_or(-1)));
   }
-  array.elements.resize(*bytes);
-  if (!ReadExactly(file.get(), array.elements.data(), *bytes)) return Refused(path, "ends early");
+  if (!AppendExactly(file.get(), static_cast<size_t>(*bytes), array.elements)) {
+    return Refused(path, "ends early");
+  }
   return array;
 }
 
