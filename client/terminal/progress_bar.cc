@@ -26,7 +26,7 @@ std::string FormatAmount(double amount, ProgressUnit unit) {
     amount /= 1024;
     ++i;
   }
-  return absl::StrFormat(i == 0 ? "%.0f %s" : "%.1f %s", amount, kUnits[i]);
+  return absl::StrFormat("%.*f %s", i == 0 ? 0 : 1, amount, kUnits[i]);
 }
 
 bool ProgressBar::StandardErrorIsTerminal() { return isatty(STDERR_FILENO) == 1; }
