@@ -56,40 +56,52 @@ class Calls {
   void Take(std::string_view piece) {
     if (piece.empty()) return;
     const auto head = static_cast<uint8_t>(piece[0]);
-    std::optional<RawCall>& call = calls_[head % kCallSlots];
+    Slot& slot = slots_[head % kCallSlots];
     piece.remove_prefix(1);
     switch (static_cast<ServiceStep>(head / kCallSlots % 4)) {
       case ServiceStep::kOpen:
-        Finish(call);
-        if (!piece.empty()) {
-          const auto method = static_cast<uint8_t>(piece[0]) % std::size(kServiceMethods);
-          call.emplace(channel_, kServiceMethods[method]);
-        }
+        Finish(slot);
+        if (!piece.empty()) Open(static_cast<uint8_t>(piece[0]), slot);
         break;
       case ServiceStep::kWrite:
+        if (!slot.call.has_value() || !slot.takes_message) break;
         // What cannot be sent any more is no matter.
-        if (call.has_value()) call->Write(piece);
+        slot.call->Write(piece);
+        slot.takes_message = slot.is_stream;
         break;
       case ServiceStep::kFinish:
-        Finish(call);
+        Finish(slot);
         break;
       case ServiceStep::kCancel:
-        if (call.has_value()) call->Cancel();
+        if (slot.call.has_value()) slot.call->Cancel();
         break;
     }
   }
 
   void FinishAll() {
-    for (std::optional<RawCall>& call : calls_) Finish(call);
+    for (Slot& slot : slots_) Finish(slot);
   }
 
   bool any_ok() const { return any_ok_; }
 
  private:
-  void Finish(std::optional<RawCall>& call) {
-    if (!call.has_value()) return;
-    const grpc::Status status = call->Finish();
-    call.reset();
+  struct Slot {
+    std::optional<RawCall> call;
+    bool is_stream = false;
+    bool takes_message = false;
+  };
+
+  void Open(size_t number, Slot& slot) {
+    const ServiceMethod& method = kServiceMethods[number % std::size(kServiceMethods)];
+    slot.call.emplace(channel_, method.name);
+    slot.is_stream = method.is_stream;
+    slot.takes_message = true;
+  }
+
+  void Finish(Slot& slot) {
+    if (!slot.call.has_value()) return;
+    const grpc::Status status = slot.call->Finish();
+    slot.call.reset();
     Require(status.error_code() != grpc::StatusCode::INTERNAL &&
                 status.error_code() != grpc::StatusCode::UNKNOWN,
             "others' bytes are no fault of ours");
@@ -97,7 +109,7 @@ class Calls {
   }
 
   const std::shared_ptr<grpc::Channel> channel_;
-  std::array<std::optional<RawCall>, kCallSlots> calls_;
+  std::array<Slot, kCallSlots> slots_;
   bool any_ok_ = false;
 };
 

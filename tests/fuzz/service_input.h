@@ -21,13 +21,26 @@ enum class ServiceStep : uint8_t {
   kCancel,
 };
 
-inline constexpr const char* kServiceMethods[] = {
-    "/cipherd.v1.EvaluationService/EvaluateStream", "/cipherd.v1.EvaluationService/Evaluate",
-    "/cipherd.v1.EvaluationService/PutKeys",        "/cipherd.v1.EvaluationService/GetKeyUpload",
-    "/cipherd.v1.EvaluationService/DropKeys",       "/cipherd.v1.EvaluationService/GetProgram",
-    "/cipherd.v1.EvaluationService/ListPrograms",   "/cipherd.v1.EvaluationService/GetServerInfo",
-    "/inference.GRPCInferenceService/ModelInfer",   "/inference.GRPCInferenceService/ModelMetadata",
-    "/inference.GRPCInferenceService/ModelReady",   "/grpc.health.v1.Health/Check",
+struct ServiceMethod {
+  const char* name;
+  // Takes any number of messages. Others take one, and the channel within the process, unlike a
+  // connection, holds on to a second for ever.
+  bool is_stream = false;
+};
+
+inline constexpr ServiceMethod kServiceMethods[] = {
+    {"/cipherd.v1.EvaluationService/EvaluateStream", true},
+    {"/cipherd.v1.EvaluationService/Evaluate"},
+    {"/cipherd.v1.EvaluationService/PutKeys", true},
+    {"/cipherd.v1.EvaluationService/GetKeyUpload"},
+    {"/cipherd.v1.EvaluationService/DropKeys"},
+    {"/cipherd.v1.EvaluationService/GetProgram"},
+    {"/cipherd.v1.EvaluationService/ListPrograms"},
+    {"/cipherd.v1.EvaluationService/GetServerInfo"},
+    {"/inference.GRPCInferenceService/ModelInfer"},
+    {"/inference.GRPCInferenceService/ModelMetadata"},
+    {"/inference.GRPCInferenceService/ModelReady"},
+    {"/grpc.health.v1.Health/Check"},
 };
 
 inline void AppendStep(int slot, ServiceStep step, std::string_view rest, std::string& bytes) {
