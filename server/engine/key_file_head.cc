@@ -87,7 +87,8 @@ absl::StatusOr<KeyDescription> DecodeKey(Fields& fields) {
   }
   const std::string_view digest = fields.Bytes(kDigestBytes);
   const std::optional<int64_t> words = base::CheckedElementCount(key.shape);
-  if (!fields.is_whole() || !words.has_value() || *words > INT64_MAX / 8) {
+  // A key has words. (Where one dimension is 0, the others could be of any size.)
+  if (!fields.is_whole() || !words.has_value() || *words < 1 || *words > INT64_MAX / 8) {
     return Damaged("a key's shape");
   }
   std::memcpy(key.digest.data(), digest.data(), kDigestBytes);
