@@ -1,19 +1,8 @@
 // Vectors as comma-separated text.
-#include <algorithm>
-
-#include "client/files/vector_file.h"
-#include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/vectors_target.h"
 
 namespace cipherd::fuzz {
 
-bool Decode(std::string_view bytes) {
-  const auto vectors = client::ParseCsv(bytes, "vectors.csv");
-  if (!vectors.ok()) return Refused(vectors.status());
-  if (std::any_of(vectors->begin(), vectors->end(), [](const auto& v) { return v.empty(); }))
-    return false;
-  const auto again = client::ParseCsv(client::ToCsv(*vectors), "again");
-  Require(again.ok() && again->size() == vectors->size(), "what was read is written and read");
-  return true;
-}
+bool Decode(std::string_view bytes) { return TakeVectors(client::ParseCsv, bytes); }
 
 }  // namespace cipherd::fuzz
