@@ -73,6 +73,8 @@ void AddKeyFlags(CLI::App& app, engine::KeyOptions& keys) {
   app.add_option("--key-directory", keys.directory,
                  "Keep key sets in files here, so that they survive a restart; without, a set that "
                  "has to make room is uploaded again by its owner");
+  app.add_flag("--shared-key-directory", keys.is_directory_shared,
+               "Other daemons use the key directory, too: what one has stored, all find");
   AddBytes(app, "--key-file-budget", keys.file_budget_bytes, "Budget of key sets in files");
   AddSeconds(app, "--key-ttl", keys.time_to_live, "A key set unused for so long is dropped");
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,16 @@ namespace {
 std::string DirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
+}
+
+// Whether the new file is still there once it is locked: before, it looks abandoned.
+bool LockNewFile(int fd) {
+  while (flock(fd, LOCK_EX) != 0) {
+    // Without locks nobody can find it abandoned either.
+    if (errno != EINTR) return true;
+  }
+  struct stat status = {};
+  return fstat(fd, &status) != 0 || status.st_nlink > 0;
 }
 
 }  // namespace
@@ -46,15 +57,28 @@ void AtomicFile::Discard() {
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(std::string path, mode_t mode) {
   std::random_device random;
-  const std::string temporary_path = absl::StrFormat("%s.%08x%s", path, random(), kTemporarySuffix);
-  FileDescriptor fd(
-      open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (!fd.is_open()) return ErrnoStatus("cannot create", temporary_path);
+  std::string temporary_path;
+  FileDescriptor fd;
+  do {
+    temporary_path = absl::StrFormat("%s.%08x%s", path, random(), kTemporarySuffix);
+    fd = FileDescriptor(
+        open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!fd.is_open()) return ErrnoStatus("cannot create", temporary_path);
+  } while (!LockNewFile(fd.get()));
   AtomicFile file(std::move(path), temporary_path, std::move(fd));
   // The umask may have taken bits away.
   if (fchmod(file.fd_.get(), mode) != 0)
     return ErrnoStatus("cannot set the mode of", temporary_path);
   return file;
+}
+
+bool AtomicFile::RemoveIfAbandoned(const std::string& temporary_path) {
+  // For writing: some file systems lock nothing else exclusively.
+  const FileDescriptor fd(open(temporary_path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.is_open() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  // Its writer, should it be about to lock it, finds it gone and makes another. One that was
+  // renamed meanwhile has this name no more.
+  return unlink(temporary_path.c_str()) == 0;
 }
 
 absl::Status AtomicFile::Write(std::span<const uint8_t> bytes) {

@@ -7,6 +7,10 @@
 // Bytes go to a new file beside the place (exclusively created with its final mode, so that a
 // secret is never readable in between), are flushed to disk, and the file is renamed. Move-only;
 // what is not committed is removed. Used by one thread. Errors name the path.
+//
+// The new file is locked (flock) while it is written: others can tell it from one that was left by
+// a process that ended (RemoveIfAbandoned), also on other machines where the file system has locks
+// across them.
 #pragma once
 
 #include <sys/types.h>
@@ -31,6 +35,9 @@ class AtomicFile {
 
   // The umask does not change `mode`.
   static absl::StatusOr<AtomicFile> Create(std::string path, mode_t mode);
+  // Removes a file whose name ends in kTemporarySuffix, unless somebody is writing it: whether it
+  // has done so.
+  static bool RemoveIfAbandoned(const std::string& temporary_path);
   AtomicFile(AtomicFile&& other) noexcept = default;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
   ~AtomicFile();

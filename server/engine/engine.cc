@@ -52,17 +52,23 @@ Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& opt
 }
 
 absl::Status Engine::OpenKeyStore() {
+  constexpr absl::Duration kSweepInterval = absl::Minutes(1);
+  // For so long a set may serve here that its tenant has dropped at another daemon.
+  constexpr absl::Duration kSharedSweepInterval = absl::Seconds(10);
   const KeyOptions& keys = options_.keys;
   CIPHERD_ASSIGN_OR_RETURN(
-      key_store_, KeyStore::Open(
-                      *device_,
-                      {.budget_bytes = keys.host_budget_bytes,
-                       .max_set_bytes = keys.max_set_bytes(),
-                       .tenant_budget_bytes = keys.tenant_budget_bytes,
-                       .directory = keys.directory,
-                       .file_budget_bytes = keys.file_budget_bytes,
-                       .time_to_live = keys.time_to_live},
-                      [this](const KeySetInfo& set) { key_residency_->Forget(set); }, clock_));
+      key_store_,
+      KeyStore::Open(
+          *device_,
+          {.budget_bytes = keys.host_budget_bytes,
+           .max_set_bytes = keys.max_set_bytes(),
+           .tenant_budget_bytes = keys.tenant_budget_bytes,
+           .directory = keys.directory,
+           .is_directory_shared = keys.is_directory_shared,
+           .file_budget_bytes = keys.file_budget_bytes,
+           .time_to_live = keys.time_to_live,
+           .sweep_interval = keys.is_directory_shared ? kSharedSweepInterval : kSweepInterval},
+          [this](const KeySetInfo& set) { key_residency_->Forget(set); }, clock_));
   return absl::OkStatus();
 }
 

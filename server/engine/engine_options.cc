@@ -27,6 +27,9 @@ absl::Status EngineOptions::Validate() const {
   if (keys.time_to_live <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("engine.keys.time_to_live: expected a positive time");
   }
+  if (keys.is_directory_shared && keys.directory.empty()) {
+    return absl::InvalidArgumentError("engine.keys.is_directory_shared: expected a directory");
+  }
   return quotas.Validate();
 }
 

@@ -27,6 +27,8 @@ struct KeyOptions {
   int64_t tenant_budget_bytes = int64_t{1} << 62;
   // Keeps key sets across restarts; empty: they live in memory.
   std::string directory;
+  // Other daemons have it, too.
+  bool is_directory_shared = false;
   int64_t file_budget_bytes = int64_t{1} << 40;
   absl::Duration time_to_live = absl::InfiniteDuration();
 

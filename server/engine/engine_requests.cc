@@ -51,9 +51,12 @@ absl::Status Engine::Admit(Request& request, const Program* only) {
     }
     const bool reads_keys = info.keys.size() > 0 || !head.key_set_id.empty();
     if (reads_keys) {
-      CIPHERD_ASSIGN_OR_RETURN(const KeySetInfoRef keys,
-                               key_store_->Find(head.tenant, head.key_set_id));
-      CIPHERD_RETURN_IF_ERROR(CheckKeysFit(*keys, info.keys, info.context_id));
+      const absl::StatusOr<KeySetInfoRef> keys = key_store_->Find(head.tenant, head.key_set_id);
+      if (keys.ok()) {
+        CIPHERD_RETURN_IF_ERROR(CheckKeysFit(**keys, info.keys, info.context_id));
+      } else if (head.key_set_id.empty() || !key_store_->looks_for_unknown_sets()) {
+        return keys.status();
+      }
     }
     std::optional<PinnedPool::Lease> trees = program->trees().TryLease();
     if (trees.has_value()) {
@@ -95,13 +98,19 @@ void Engine::Submit(const RequestPtr& request, Request::Continuation continuatio
     return;
   }
   ticket->Await([this, request, continuation](const absl::StatusOr<KeySetRef>& keys) {
+    absl::Status status = keys.status();
     if (keys.ok()) {
+      // One that was looked for was not known at admission.
+      const ProgramInfo& info = request->program().info();
+      status = CheckKeysFit(*(*keys)->info, info.keys, info.context_id);
+    }
+    if (status.ok()) {
       request->set_keys(*keys);
       Enqueue(request, continuation);
       return;
     }
-    request->Finish(RequestState::kReceiving, keys.status());
-    continuation(keys.status());
+    request->Finish(RequestState::kReceiving, status);
+    continuation(status);
   });
   // Who cancelled before the ticket was there has not told it.
   if (ticket->is_resolved()) return;

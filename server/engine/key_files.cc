@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -72,9 +74,35 @@ absl::Time ModificationTime(const struct stat& status) {
   return absl::TimeFromTimespec(status.st_mtim);
 }
 
+bool IsKeySetId(std::string_view id) {
+  return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Paths in the tenants' directories whose names end in `suffix`.
+std::vector<std::string> FilesOfTenants(const std::string& directory, const char* suffix) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator tenant(directory, error), end; !error && tenant != end;
+       tenant.increment(error)) {
+    std::error_code ignored;
+    if (!tenant->is_directory(ignored)) continue;
+    std::error_code file_error;
+    for (fs::directory_iterator file(tenant->path(), file_error); !file_error && file != end;
+         file.increment(file_error)) {
+      if (absl::EndsWith(file->path().string(), suffix)) paths.push_back(file->path().string());
+    }
+    if (file_error) {
+      spdlog::error("cannot read directory '{}': {}", tenant->path().string(),
+                    file_error.message());
+    }
+  }
+  return paths;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KeyFiles>> KeyFiles::Open(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<KeyFiles>> KeyFiles::Open(const std::string& directory,
+                                                         Sharing sharing) {
   CIPHERD_RETURN_IF_ERROR(MakeDirectory(directory));
   struct stat status = {};
   if (stat(directory.c_str(), &status) != 0) return ErrnoStatus("cannot look at", directory);
@@ -88,77 +116,114 @@ absl::StatusOr<std::unique_ptr<KeyFiles>> KeyFiles::Open(const std::string& dire
   FileDescriptor lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.is_open()) return ErrnoStatus("cannot open", lock_path);
   // Held by the descriptor: it goes with the process, however that ends.
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  const int operation = sharing == Sharing::kShared ? LOCK_SH : LOCK_EX;
+  if (flock(lock.get(), operation | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoStatus("cannot lock", lock_path);
     return absl::UnavailableError(
         absl::StrCat("key directory '", directory, "' is in use by another process"));
   }
-  std::unique_ptr<KeyFiles> files(new KeyFiles(directory, std::move(lock)));
+  std::unique_ptr<KeyFiles> files(new KeyFiles(directory, sharing, std::move(lock)));
   CIPHERD_RETURN_IF_ERROR(files->Scan());
   return files;
 }
 
-absl::Status KeyFiles::Scan() {
-  std::error_code error;
-  for (fs::directory_iterator it(directory_, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->is_directory(error)) ScanTenant(it->path().string());
+absl::StatusOr<FileDescriptor> KeyFiles::LockNames(int operation) const {
+  if (sharing_ == Sharing::kOneProcess) return FileDescriptor();
+  // A descriptor of its own: threads of one process exclude each other, too.
+  const std::string path = absl::StrCat(directory_, "/names");
+  FileDescriptor lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.is_open()) return ErrnoStatus("cannot open", path);
+  while (flock(lock.get(), operation) != 0) {
+    if (errno != EINTR) return ErrnoStatus("cannot lock", path);
   }
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot read directory '", directory_, "': ", error.message()));
+  return lock;
+}
+
+absl::Status KeyFiles::Scan() {
+  for (const std::string& path : FilesOfTenants(directory_, base::AtomicFile::kTemporarySuffix)) {
+    if (base::AtomicFile::RemoveIfAbandoned(path)) {
+      spdlog::info("removed what was left half written: {}", path);
+    }
+  }
+  CIPHERD_ASSIGN_OR_RETURN(const auto entries, List());
+  for (const auto& [path, last_use] : entries) {
+    absl::StatusOr<Found> found = Look(path);
+    if (absl::IsDataLoss(found.status())) {
+      CIPHERD_ASSIGN_OR_RETURN(const FileDescriptor lock, LockNames(LOCK_EX));
+      // Somebody may have written it again.
+      found = Look(path);
+      if (absl::IsDataLoss(found.status())) {
+        spdlog::error("removing a damaged key set: {}", std::string(found.status().message()));
+        unlink(path.c_str());
+        continue;
+      }
+    }
+    if (found.ok()) {
+      found_.push_back(*std::move(found));
+    } else if (!absl::IsNotFound(found.status())) {
+      spdlog::error("leaving a key set aside: {}", std::string(found.status().message()));
+    }
   }
   return absl::OkStatus();
 }
 
-void KeyFiles::ScanTenant(const std::string& tenant_directory) {
-  std::vector<std::string> paths;
+absl::StatusOr<std::map<std::string, absl::Time>> KeyFiles::List() const {
+  // An error of the directory itself is the caller's matter; a tenant's may vanish meanwhile.
   std::error_code error;
-  for (fs::directory_iterator it(tenant_directory, error), end; !error && it != end;
-       it.increment(error)) {
-    paths.push_back(it->path().string());
+  const fs::directory_iterator probe(directory_, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot read directory '", directory_, "': ", error.message()));
   }
-  if (error) spdlog::error("cannot read directory '{}': {}", tenant_directory, error.message());
-  for (const std::string& path : paths) {
-    if (absl::EndsWith(path, base::AtomicFile::kTemporarySuffix)) {
-      spdlog::info("removing what was left half written: {}", path);
-      unlink(path.c_str());
-      continue;
-    }
-    if (!absl::EndsWith(path, kSuffix)) continue;
-    const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  std::map<std::string, absl::Time> entries;
+  for (std::string& path : FilesOfTenants(directory_, kSuffix)) {
     struct stat status = {};
-    if (!fd.is_open() || fstat(fd.get(), &status) != 0) {
-      spdlog::error("cannot open '{}': errno {}", path, errno);
-      continue;
-    }
-    auto head = ReadHead(fd.get(), path);
-    // The place says whose it is and which: a file that was moved is another's.
-    if (head.ok() &&
-        (PathOf(*head->first) != path || head->second + head->first->bytes != status.st_size)) {
-      head = absl::DataLossError(absl::StrCat("'", path, "' is not what its name says"));
-    }
-    if (head.ok()) {
-      found_.push_back({head->first, ModificationTime(status)});
-    } else if (absl::IsDataLoss(head.status())) {
-      spdlog::error("removing a damaged key set: {}", std::string(head.status().message()));
-      unlink(path.c_str());
-    } else {
-      spdlog::error("leaving a key set aside: {}", std::string(head.status().message()));
+    if (lstat(path.c_str(), &status) == 0) {
+      entries.emplace(std::move(path), ModificationTime(status));
+    } else if (errno != ENOENT) {
+      return ErrnoStatus("cannot look at", path);
     }
   }
+  return entries;
 }
 
-std::string KeyFiles::TenantDirectory(const KeySetInfo& info) const {
-  const std::span tenant(reinterpret_cast<const uint8_t*>(info.tenant.data()), info.tenant.size());
-  return absl::StrCat(directory_, "/", base::ToHex(base::Sha256Of(tenant)));
+absl::StatusOr<KeyFiles::Found> KeyFiles::Look(const std::string& path) const {
+  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status = {};
+  if (!fd.is_open() && errno == ENOENT) {
+    return absl::NotFoundError(absl::StrCat("'", path, "' is not there"));
+  }
+  if (!fd.is_open() || fstat(fd.get(), &status) != 0) return ErrnoStatus("cannot open", path);
+  CIPHERD_ASSIGN_OR_RETURN(const auto head, ReadHead(fd.get(), path));
+  // The place says whose it is and which: a file that was moved is another's.
+  if (PathOf(*head.first) != path || head.second + head.first->bytes != status.st_size) {
+    return absl::DataLossError(absl::StrCat("'", path, "' is not what its name says"));
+  }
+  return Found{head.first, ModificationTime(status)};
+}
+
+absl::StatusOr<KeyFiles::Found> KeyFiles::Find(const std::string& tenant,
+                                               const std::string& id) const {
+  if (!IsKeySetId(id)) return UnknownKeySet(id);
+  return Look(absl::StrCat(TenantDirectory(tenant), "/", id, kSuffix));
+}
+
+std::string KeyFiles::TenantDirectory(std::string_view tenant) const {
+  const std::span bytes(reinterpret_cast<const uint8_t*>(tenant.data()), tenant.size());
+  return absl::StrCat(directory_, "/", base::ToHex(base::Sha256Of(bytes)));
 }
 
 std::string KeyFiles::PathOf(const KeySetInfo& info) const {
-  return absl::StrCat(TenantDirectory(info), "/", info.id, kSuffix);
+  return absl::StrCat(TenantDirectory(info.tenant), "/", info.id, kSuffix);
+}
+
+bool KeyFiles::IsGone(const KeySetInfo& info) const {
+  struct stat status = {};
+  return lstat(PathOf(info).c_str(), &status) != 0 && errno == ENOENT;
 }
 
 absl::Status KeyFiles::Write(const KeySetInfo& info, const ckks::KeySet& keys) const {
-  CIPHERD_RETURN_IF_ERROR(MakeDirectory(TenantDirectory(info)));
+  CIPHERD_RETURN_IF_ERROR(MakeDirectory(TenantDirectory(info.tenant)));
   CIPHERD_ASSIGN_OR_RETURN(base::AtomicFile file,
                            base::AtomicFile::Create(PathOf(info), /*mode=*/0600));
   const std::string head = EncodeKeyFileHead(info);
@@ -167,6 +232,7 @@ absl::Status KeyFiles::Write(const KeySetInfo& info, const ckks::KeySet& keys) c
     CIPHERD_RETURN_IF_ERROR(
         file.Write({key.data.data_as<const uint8_t>(), static_cast<size_t>(key.data.bytes())}));
   }
+  CIPHERD_ASSIGN_OR_RETURN(const FileDescriptor lock, LockNames(LOCK_SH));
   return std::move(file).Commit(base::AtomicFile::Existing::kReplace);
 }
 
@@ -208,15 +274,31 @@ absl::Status KeyFiles::Remove(const KeySetInfo& info) const {
   if (unlink(path.c_str()) != 0) {
     return errno == ENOENT ? absl::OkStatus() : ErrnoStatus("cannot remove", path);
   }
-  return SyncDirectory(TenantDirectory(info));
+  return SyncDirectory(TenantDirectory(info.tenant));
 }
 
-void KeyFiles::RecordUse(const KeySetInfo& info, absl::Time time) const {
-  const std::string path = PathOf(info);
-  const timespec times[2] = {absl::ToTimespec(time), absl::ToTimespec(time)};
-  if (utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 && errno != ENOENT) {
-    spdlog::warn("cannot set the time of '{}': errno {}", path, errno);
+absl::Status KeyFiles::RemoveUnlessUsedSince(const KeySetInfo& info, absl::Time last_use) const {
+  CIPHERD_ASSIGN_OR_RETURN(const FileDescriptor lock, LockNames(LOCK_EX));
+  struct stat status = {};
+  if (sharing_ == Sharing::kShared && lstat(PathOf(info).c_str(), &status) == 0 &&
+      ModificationTime(status) > last_use) {
+    return absl::OkStatus();
   }
+  return Remove(info);
+}
+
+bool KeyFiles::RecordUse(const KeySetInfo& info, absl::Time time) const {
+  const std::string path = PathOf(info);
+  const absl::StatusOr<FileDescriptor> lock = LockNames(LOCK_SH);
+  if (!lock.ok()) {
+    spdlog::warn("cannot set the time of '{}': {}", path, std::string(lock.status().message()));
+    return access(path.c_str(), F_OK) == 0;
+  }
+  const timespec times[2] = {absl::ToTimespec(time), absl::ToTimespec(time)};
+  if (utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  spdlog::warn("cannot set the time of '{}': errno {}", path, errno);
+  return true;
 }
 
 }  // namespace cipherd::engine

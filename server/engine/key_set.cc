@@ -69,4 +69,14 @@ absl::Status UnknownKeySet(std::string_view id) {
                     FailureReason::kUnknownKeySet);
 }
 
+absl::Status UnreadableKeySet() {
+  return WithReason(absl::UnavailableError("the key set cannot be read from its file now"),
+                    FailureReason::kUnavailable);
+}
+
+absl::Status KeyStoreStopping() {
+  return WithReason(absl::UnavailableError("the daemon is shutting down"),
+                    FailureReason::kUnavailable);
+}
+
 }  // namespace cipherd::engine

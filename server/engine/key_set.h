@@ -67,5 +67,8 @@ absl::Status CheckKeysFit(const KeySetInfo& keys, const ckks::KeyLayout& layout,
 
 // NotFound, in the same words whether the set is another tenant's or nobody's.
 absl::Status UnknownKeySet(std::string_view id);
+// Unavailable: its file is there but cannot be read now; the store takes nothing more.
+absl::Status UnreadableKeySet();
+absl::Status KeyStoreStopping();
 
 }  // namespace cipherd::engine

@@ -1,6 +1,7 @@
 #include "server/engine/key_set_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace cipherd::engine {
 
@@ -34,12 +35,22 @@ void KeySetTable::Touch(Record& record, absl::Time now) {
   lru_.splice(lru_.end(), lru_, record.lru_position);
 }
 
+void KeySetTable::Renew(Record& record, absl::Time last_use) {
+  if (last_use <= record.last_use) return;
+  record.last_use = last_use;
+  record.recorded_use = last_use;
+  auto position = lru_.end();
+  while (position != lru_.begin() && (*std::prev(position))->last_use > last_use) --position;
+  lru_.splice(position, lru_, record.lru_position);
+}
+
 void KeySetTable::Forget(Record& record, Departures& departures) {
   const KeySetInfoRef info = record.info;
   if (record.host != nullptr) departures.host.push_back(std::move(record.host));
   if (record.is_on_file) {
     file_bytes_ -= info->bytes;
-    departures.files.push_back(info);
+    departures.files.push_back({info, record.last_use});
+    leaving_.emplace(info->tenant, info->id);
   }
   for (std::shared_ptr<KeySetTicket>& waiter : record.waiters) {
     departures.waiters.emplace_back(std::move(waiter), info->id);
@@ -47,6 +58,11 @@ void KeySetTable::Forget(Record& record, Departures& departures) {
   departures.dropped.push_back(info);
   lru_.erase(record.lru_position);
   records_.erase(records_.find(AddressView(info->tenant, info->id)));
+}
+
+void KeySetTable::EndLeaving(const KeySetInfo& info) {
+  const auto it = leaving_.find({info.tenant, info.id});
+  if (it != leaving_.end()) leaving_.erase(it);
 }
 
 bool KeySetTable::EvictFromHost(int64_t bytes, Departures& departures) {
@@ -96,6 +112,14 @@ void KeySetTable::Expire(absl::Time now, absl::Duration time_to_live, Departures
     ++expirations_;
     Forget(record, departures);
   }
+}
+
+std::vector<KeySetInfoRef> KeySetTable::SetsOnFile() const {
+  std::vector<KeySetInfoRef> sets;
+  for (const Record* record : lru_) {
+    if (record->is_on_file) sets.push_back(record->info);
+  }
+  return sets;
 }
 
 std::vector<KeySetTable::Use> KeySetTable::TakeUnrecordedUses() {

@@ -15,6 +15,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,12 +45,16 @@ class KeySetTable {
     // Whether nobody but the table refers to it.
     bool is_idle() const;
   };
+  struct Use {
+    KeySetInfoRef info;
+    absl::Time time;
+  };
   // What left the table under its owner's lock, to be destroyed and told of without it.
   struct Departures {
     std::vector<KeySetRef> host;
     std::vector<KeySetInfoRef> dropped;
-    // Those of `dropped` that have files.
-    std::vector<KeySetInfoRef> files;
+    // Those of `dropped` that have files, with their last uses.
+    std::vector<Use> files;
     // With the ids of the sets that they wait for.
     std::vector<std::pair<std::shared_ptr<KeySetTicket>, std::string>> waiters;
   };
@@ -64,8 +69,15 @@ class KeySetTable {
   Record& Insert(KeySetInfoRef info, TenantBytes::Charge tenant_charge, bool is_on_file,
                  absl::Time last_use);
   void Touch(Record& record, absl::Time now);
-  // Makes the set unknown. `record` is gone afterwards.
+  // Others have used the set at `last_use`, which its file knows of.
+  void Renew(Record& record, absl::Time last_use);
+  // Makes the set unknown. `record` is gone afterwards. Its file is leaving until its owner says
+  // that it has nothing more to do with it.
   void Forget(Record& record, Departures& departures);
+  void EndLeaving(const KeySetInfo& info);
+  // Tenant and id.
+  using Address = std::pair<std::string, std::string>;
+  const std::multiset<Address>& leaving() const { return leaving_; }
 
   // Frees `bytes` of host memory of idle sets; what is on no file becomes unknown. False, and
   // nobody is sent away, where they have less.
@@ -78,10 +90,8 @@ class KeySetTable {
   // Makes idle sets unknown that were not used for `time_to_live`.
   void Expire(absl::Time now, absl::Duration time_to_live, Departures& departures);
 
-  struct Use {
-    KeySetInfoRef info;
-    absl::Time time;
-  };
+  // All sets that have files.
+  std::vector<KeySetInfoRef> SetsOnFile() const;
   // Last uses of sets on file that their files do not know of: each is given once.
   std::vector<Use> TakeUnrecordedUses();
 
@@ -98,8 +108,6 @@ class KeySetTable {
   size_t set_count() const { return records_.size(); }
 
  private:
-  // Tenant and id.
-  using Address = std::pair<std::string, std::string>;
   using AddressView = std::pair<std::string_view, std::string_view>;
   // So that a search copies neither.
   struct ByAddress {
@@ -110,6 +118,8 @@ class KeySetTable {
   std::map<Address, Record, ByAddress> records_;
   // All records, least recently used first.
   std::list<Record*> lru_;
+  // Of forgotten sets with files.
+  std::multiset<Address> leaving_;
   int64_t file_bytes_ = 0;
   uint64_t host_evictions_ = 0;
   uint64_t file_evictions_ = 0;

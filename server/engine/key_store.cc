@@ -16,11 +16,6 @@ absl::Status Overloaded(std::string_view what) {
   return WithReason(absl::ResourceExhaustedError(std::string(what)), FailureReason::kOverloaded);
 }
 
-absl::Status Stopping() {
-  return WithReason(absl::UnavailableError("the daemon is shutting down"),
-                    FailureReason::kUnavailable);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
@@ -30,7 +25,10 @@ absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
       new KeyStore(device, std::move(options), std::move(on_drop), clock));
   const Options& opened = store->options_;
   if (!opened.directory.empty()) {
-    CIPHERD_ASSIGN_OR_RETURN(store->files_, KeyFiles::Open(opened.directory));
+    CIPHERD_ASSIGN_OR_RETURN(
+        store->files_, KeyFiles::Open(opened.directory, opened.is_directory_shared
+                                                            ? KeyFiles::Sharing::kShared
+                                                            : KeyFiles::Sharing::kOneProcess));
     store->reader_ = std::make_unique<TaskThread>("key reader");
   }
   if (!opened.directory.empty() || opened.time_to_live != absl::InfiniteDuration()) {
@@ -103,7 +101,7 @@ void KeyStore::Commit(KeyUpload upload, NewSet set, CommitContinuation continuat
     work->set = {};
     work->continuation(committed);
   });
-  if (!is_posted) continuation(Stopping());
+  if (!is_posted) continuation(KeyStoreStopping());
 }
 
 absl::StatusOr<KeyStore::Committed> KeyStore::CommitNow(KeyUpload& upload, NewSet& set) {
@@ -114,11 +112,27 @@ absl::StatusOr<KeyStore::Committed> KeyStore::CommitNow(KeyUpload& upload, NewSe
   const KeySetInfoRef info = stored->info;
   const absl::Time now = clock_.Now();
   if (files_ != nullptr) {
+    bool is_known = false;
     {
       absl::MutexLock lock(&mu_);
       if (Record* const existing = table_.Find(info->tenant, info->id)) {
-        return Adopt(*existing, upload, std::move(stored));
+        // Where the directory is shared, another may have dropped it: not once this use is there.
+        if (!options_.is_directory_shared) return Adopt(*existing, upload, std::move(stored));
+        is_known = true;
       }
+    }
+    if (is_known) {
+      // Without a lock: this blocks.
+      const bool has_file = files_->RecordUse(*info, now);
+      Departures departures;
+      {
+        absl::MutexLock lock(&mu_);
+        if (Record* const existing = table_.Find(info->tenant, info->id)) {
+          if (has_file) return Adopt(*existing, upload, std::move(stored));
+          ForgetGone(*existing, departures);
+        }
+      }
+      Settle(std::move(departures), OnThread::kWriter);
     }
     CIPHERD_RETURN_IF_ERROR(MakeRoomOnFile(info->bytes));
     if (const absl::Status written = files_->Write(*info, stored->keys); !written.ok()) {
@@ -126,10 +140,13 @@ absl::StatusOr<KeyStore::Committed> KeyStore::CommitNow(KeyUpload& upload, NewSe
       // What the disk's trouble is does not concern clients.
       return Overloaded("the key set cannot be stored now");
     }
-    files_->RecordUse(*info, now);
+    if (!files_->RecordUse(*info, now)) {
+      spdlog::error("key set {} was not stored: somebody has removed its file", info->id);
+      return Overloaded("the key set cannot be stored now");
+    }
   }
   absl::MutexLock lock(&mu_);
-  // Where there are files, only this thread inserts; else another upload may have been faster.
+  // Without files another upload may have been faster; in a directory that is shared, others write.
   if (Record* const existing = table_.Find(info->tenant, info->id)) {
     return Adopt(*existing, upload, std::move(stored));
   }
@@ -164,13 +181,24 @@ absl::StatusOr<KeySetInfoRef> KeyStore::Find(std::string_view tenant, std::strin
 std::shared_ptr<KeySetTicket> KeyStore::Acquire(std::string_view tenant, std::string_view id) {
   absl::MutexLock lock(&mu_);
   Record* const record = table_.Find(tenant, id);
-  if (record == nullptr) return std::make_shared<KeySetTicket>(UnknownKeySet(id));
+  if (record == nullptr) {
+    if (!looks_for_unknown_sets()) return std::make_shared<KeySetTicket>(UnknownKeySet(id));
+    if (is_stopped_) return std::make_shared<KeySetTicket>(KeyStoreStopping());
+    auto ticket = std::make_shared<KeySetTicket>();
+    std::pair<std::string, std::string> address{tenant, id};
+    auto& waiters = sought_[address];
+    waiters.push_back(ticket);
+    if (waiters.size() == 1) {
+      reader_->Post([this, address = std::move(address)] { Seek(address.first, address.second); });
+    }
+    return ticket;
+  }
   table_.Touch(*record, clock_.Now());
   if (record->host != nullptr) {
     ++host_hits_;
     return std::make_shared<KeySetTicket>(record->host);
   }
-  if (is_stopped_) return std::make_shared<KeySetTicket>(Stopping());
+  if (is_stopped_) return std::make_shared<KeySetTicket>(KeyStoreStopping());
   auto ticket = std::make_shared<KeySetTicket>();
   record->waiters.push_back(ticket);
   if (!std::exchange(record->is_loading, true)) {
@@ -207,7 +235,7 @@ void KeyStore::Load(const KeySetInfoRef& info) {
 absl::StatusOr<KeySetRef> KeyStore::ReadFromFile(const KeySetInfoRef& info) {
   {
     absl::MutexLock lock(&mu_);
-    if (is_stopped_) return Stopping();
+    if (is_stopped_) return KeyStoreStopping();
   }
   auto stored = std::make_shared<StoredKeySet>();
   stored->info = info;
@@ -222,8 +250,7 @@ absl::StatusOr<KeySetRef> KeyStore::ReadFromFile(const KeySetInfoRef& info) {
     return keys.status();
   }
   spdlog::error("key set {} cannot be read: {}", info->id, std::string(keys.status().message()));
-  return WithReason(absl::UnavailableError("the key set cannot be read from its file now"),
-                    FailureReason::kUnavailable);
+  return UnreadableKeySet();
 }
 
 void KeyStore::Drop(std::string_view tenant, std::string_view id, DropContinuation continuation) {
@@ -233,11 +260,15 @@ void KeyStore::Drop(std::string_view tenant, std::string_view id, DropContinuati
   }
   const bool is_posted = writer_->Post([this, tenant = std::string(tenant), id = std::string(id),
                                         continuation] { continuation(DropNow(tenant, id)); });
-  if (!is_posted) continuation(Stopping());
+  if (!is_posted) continuation(KeyStoreStopping());
 }
 
 absl::Status KeyStore::DropNow(const std::string& tenant, const std::string& id) {
-  const absl::StatusOr<KeySetInfoRef> info = Find(tenant, id);
+  absl::StatusOr<KeySetInfoRef> info = Find(tenant, id);
+  if (!info.ok() && options_.is_directory_shared) {
+    absl::StatusOr<KeyFiles::Found> found = files_->Find(tenant, id);
+    if (found.ok()) info = std::move(found->info);
+  }
   if (!info.ok()) return info.status();
   // The file first: a set that is unknown must not be known again after a crash.
   if (files_ != nullptr) {
@@ -259,6 +290,7 @@ absl::Status KeyStore::DropNow(const std::string& tenant, const std::string& id)
 }
 
 void KeyStore::Sweep() {
+  if (options_.is_directory_shared) CompareWithDirectory();
   Departures departures;
   std::vector<KeySetTable::Use> uses;
   {
@@ -350,17 +382,24 @@ absl::StatusOr<TenantBytes::Charge> KeyStore::ChargeTenant(std::string_view tena
   return charge;
 }
 
-void KeyStore::RemoveForgotten(const KeySetInfo& info) {
+void KeyStore::RemoveForgotten(const KeySetTable::Use& last_use) {
+  const KeySetInfo& info = *last_use.info;
   {
     // An upload that was waiting for this thread when the set was forgotten has a file of the same
-    // name by now. Nobody else writes or removes files.
+    // name by now. No other thread of this process writes or removes files.
     absl::MutexLock lock(&mu_);
     const Record* const successor = table_.Find(info.tenant, info.id);
-    if (successor != nullptr && successor->is_on_file) return;
+    if (successor != nullptr && successor->is_on_file) {
+      table_.EndLeaving(info);
+      return;
+    }
   }
-  if (const absl::Status status = files_->Remove(info); !status.ok()) {
+  const absl::Status status = files_->RemoveUnlessUsedSince(info, last_use.time);
+  if (!status.ok()) {
     spdlog::error("key set {}: {}", info.id, std::string(status.message()));
   }
+  absl::MutexLock lock(&mu_);
+  table_.EndLeaving(info);
 }
 
 void KeyStore::Settle(Departures departures, OnThread thread) {
@@ -369,11 +408,11 @@ void KeyStore::Settle(Departures departures, OnThread thread) {
     if (on_drop_) on_drop_(*info);
   }
   departures.host.clear();
-  for (const KeySetInfoRef& info : departures.files) {
+  for (const KeySetTable::Use& last_use : departures.files) {
     if (thread == OnThread::kWriter) {
-      RemoveForgotten(*info);
+      RemoveForgotten(last_use);
     } else {
-      writer_->Post([this, info] { RemoveForgotten(*info); });
+      writer_->Post([this, last_use] { RemoveForgotten(last_use); });
     }
   }
   for (const auto& [waiter, id] : departures.waiters) waiter->Resolve(UnknownKeySet(id));

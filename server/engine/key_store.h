@@ -20,6 +20,12 @@
 // sets make room where the tenant is at its quota. A set that nobody has used for its time to live
 // becomes unknown.
 //
+// Daemons that share a directory have no other word of each other. A set that is not known here is
+// looked for there when a request asks for it. Every sweep compares with the directory: what others
+// have put there counts against the budget of files and the quotas of tenants from then on, what
+// others have dropped becomes unknown, and a use by anybody is a use. To make room, or because its
+// time is over, a set leaves the directory only where nobody has recorded a use since.
+//
 // Ownership: a KeySetRef keeps the set in host memory; of one that was dropped, memory and charge
 // go back when the last reference does. Host memory is pinned by the device, which
 // outlives the store; the store outlives references, uploads and tickets' waits.
@@ -35,6 +41,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -65,11 +73,13 @@ class KeyStore {
     int64_t tenant_budget_bytes = INT64_MAX;
     // Where sets are kept across restarts (key_files.h). Empty: nowhere.
     std::string directory;
+    // Whether other daemons have the directory, too.
+    bool is_directory_shared = false;
     // Of all files.
     int64_t file_budget_bytes = INT64_MAX;
     // A set that is not used for so long becomes unknown.
     absl::Duration time_to_live = absl::InfiniteDuration();
-    // How often that is looked at.
+    // How often that is looked at, and a directory that is shared.
     absl::Duration sweep_interval = absl::Minutes(1);
   };
   // Opens the files, where there are any. `on_drop` is called, without a lock of the store, for
@@ -104,9 +114,11 @@ class KeyStore {
   void Commit(KeyUpload upload, NewSet set, CommitContinuation continuation)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // NotFound where `tenant` has no such set, whoever else may. Counts as a use.
+  // NotFound where `tenant` has no such set that is known here, whoever else may. Counts as a use.
   absl::StatusOr<KeySetInfoRef> Find(std::string_view tenant, std::string_view id)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether Acquire looks for a set that Find does not find.
+  bool looks_for_unknown_sets() const { return options_.is_directory_shared; }
   // Its bytes, in host memory or on their way there. Results: NotFound as above; ResourceExhausted
   // where host memory has no room; Unavailable where the file cannot be read now. A set whose file
   // is damaged becomes unknown.
@@ -119,8 +131,8 @@ class KeyStore {
   void Drop(std::string_view tenant, std::string_view id, DropContinuation continuation)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends what has outlived its time, and remembers uses across restarts. The store does so by
-  // itself; tests call it after they have moved the clock.
+  // Ends what has outlived its time, remembers uses across restarts, and compares with a directory
+  // that is shared. The store does so by itself; tests call it after they have moved the clock.
   void Sweep() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Finishes what the disk's threads have begun, ends waits with Unavailable. Idempotent.
@@ -165,6 +177,10 @@ class KeyStore {
   Committed Adopt(Record& existing, KeyUpload& upload, std::shared_ptr<StoredKeySet> stored)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Load(const KeySetInfoRef& info) ABSL_LOCKS_EXCLUDED(mu_);
+  // On the reader: finds a set that `sought_` waits for in the directory, and loads it.
+  void Seek(const std::string& tenant, const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes over what others have done in the directory.
+  void CompareWithDirectory() ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<KeySetRef> ReadFromFile(const KeySetInfoRef& info);
 
   // Charges host memory, making room.
@@ -174,8 +190,11 @@ class KeyStore {
   absl::StatusOr<TenantBytes::Charge> ChargeTenant(std::string_view tenant, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // On the writer: removes the file of a set that is unknown, unless it was uploaded again.
-  void RemoveForgotten(const KeySetInfo& info) ABSL_LOCKS_EXCLUDED(mu_);
+  // On the writer: removes the file of a set that is unknown, unless it was uploaded again, or
+  // used by others.
+  void RemoveForgotten(const KeySetTable::Use& last_use) ABSL_LOCKS_EXCLUDED(mu_);
+  // Forgets a set whose file others have removed: there is nothing left to remove.
+  void ForgetGone(Record& record, Departures& departures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Destroys, tells `on_drop_`, removes files: at once on the writer, else there and later.
   void Settle(Departures departures, OnThread thread = OnThread::kAny) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -189,6 +208,9 @@ class KeyStore {
 
   mutable absl::Mutex mu_;
   KeySetTable table_ ABSL_GUARDED_BY(mu_);
+  // By tenant and id: who waits for a set that is looked for in the directory.
+  std::map<std::pair<std::string, std::string>, std::vector<std::shared_ptr<KeySetTicket>>> sought_
+      ABSL_GUARDED_BY(mu_);
   uint64_t host_hits_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t file_loads_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t file_load_failures_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,10 +1,15 @@
 // Requests whose keys are not in host memory, and what one tenant may have under way.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/synchronization/notification.h"
+#include "core/base/sha256.h"
+#include "core/ckks/key_set_id.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
 #include "tests/server/engine/engine_fixture.h"
@@ -58,6 +63,30 @@ class EngineKeysTest : public EngineTest {
         *engine_, RequestHead{.program = "sum", .tenant = tenant, .key_set_id = TrueKeySetId(seed)},
         value, seed);
   }
+  // The id of the set.
+  static std::string PutFirstKeyOnly(KeyStore& store, const std::string& tenant) {
+    absl::StatusOr<KeyUpload> upload = store.Reserve(tenant, kSetBytes / 2);
+    EXPECT_OK(upload.status());
+    absl::StatusOr<value::Tensor> data = upload->Allocate({kWordCount});
+    EXPECT_OK(data.status());
+    std::fill_n(data->data_as<uint64_t>(), kWordCount, 5);
+    const base::Sha256Digest digest =
+        base::Sha256Of({data->data_as<uint8_t>(), static_cast<size_t>(data->bytes())});
+    const ckks::KeyId key_id = TestProgram("sum").info().keys.ids().front();
+    ckks::KeySetIdBuilder builder(absl::HexStringToBytes(kContextId));
+    builder.Add(key_id, digest);
+    KeyStore::NewSet set{.id = base::ToHex(builder.Finish()), .context_id = kContextId};
+    const std::string id = set.id;
+    set.digests.emplace(key_id, digest);
+    set.keys.emplace(key_id, ckks::EvaluationKey{key_id, *std::move(data)});
+    absl::Notification stored;
+    store.Commit(*std::move(upload), std::move(set), [&](const auto& committed) {
+      EXPECT_OK(committed.status());
+      stored.Notify();
+    });
+    stored.WaitForNotification();
+    return id;
+  }
   fs::path FileOf(int seed) const {
     for (const auto& entry : fs::recursive_directory_iterator(directory_)) {
       if (entry.path().stem() == TrueKeySetId(seed)) return entry.path();
@@ -96,6 +125,29 @@ TEST_F(EngineKeysTest, TenantsWhoPushEachOtherOutOfEveryTierGetTheirOwnResults) 
     }
   }
   EXPECT_GE(engine_->keys().stats().file_loads, 39u);
+}
+
+TEST_F(EngineKeysTest, ASetThatAnotherDaemonHasStoredServesAndMustFitTheProgram) {
+  options_.keys.is_directory_shared = true;
+  Serve();
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<runtime::Device> device, OpenTestDevice("cpu"));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<KeyStore> other,
+                       KeyStore::Open(*device, {.budget_bytes = 2 * kSetBytes,
+                                                .max_set_bytes = kSetBytes,
+                                                .directory = directory_,
+                                                .is_directory_shared = true}));
+  ASSERT_OK(PutTestKeys(*other, "alice", TrueKeySetId(1), 1));
+  auto call = RunAs("alice", 1, 7);
+  EXPECT_TRUE(call->is_correct()) << call->result().ToString();
+  EXPECT_EQ(ReasonOf(RunAs("bob", 1, 7)->result()), FailureReason::kUnknownKeySet);
+
+  // One of its two keys.
+  const std::string id = PutFirstKeyOnly(*other, "carol");
+  auto refused = std::make_unique<Call>(
+      *engine_, RequestHead{.program = "sum", .tenant = "carol", .key_set_id = id}, 7, 1);
+  EXPECT_EQ(ReasonOf(refused->result()), FailureReason::kMissingKey)
+      << refused->result().ToString();
+  EXPECT_EQ(served().trees().leased_count(), 0u);
 }
 
 TEST_F(EngineKeysTest, WhileOneWaitsForItsKeysOthersAreServed) {
