@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
 #include "proto/codec/error_detail.h"
+#include "proto/grpc_status/transport.h"
 
 namespace cipherd::client {
 namespace {
@@ -69,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
 }
 
 std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& options,
-                                                         absl::Duration default_timeout) const {
+                                                         absl::Duration default_timeout,
+                                                         const std::string& routed_by) const {
   auto context = std::make_unique<grpc::ClientContext>();
   const absl::Duration timeout = options.timeout.value_or(default_timeout);
   if (timeout != absl::InfiniteDuration()) {
@@ -78,12 +80,15 @@ std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& opti
   if (!options_.bearer_token.empty()) {
     context->AddMetadata("authorization", absl::StrCat("Bearer ", options_.bearer_token));
   }
+  if (!routed_by.empty()) context->AddMetadata(transport::kKeySetMetadata, routed_by);
   return context;
 }
 
 template <typename Call>
-absl::Status Client::Run(const CallOptions& options, const Call& call) const {
-  const std::unique_ptr<grpc::ClientContext> context = MakeContext(options, kControlTimeout);
+absl::Status Client::Run(const CallOptions& options, const Call& call,
+                         const std::string& routed_by) const {
+  const std::unique_ptr<grpc::ClientContext> context =
+      MakeContext(options, kControlTimeout, routed_by);
   const Cancellation::Scope scope(options.cancellation, [&] { context->TryCancel(); });
   return StatusOfCall(call(context.get()), options.cancellation.get());
 }
@@ -138,9 +143,9 @@ absl::StatusOr<std::unique_ptr<KeyUpload>> Client::StartKeyUpload(
   const absl::Time deadline = absl::Now() + options.timeout.value_or(kUploadTimeout);
   return KeyUpload::Start(
       *stub_,
-      [this, deadline] {
+      [this, deadline](const std::string& routed_by) {
         return MakeContext({.timeout = std::max(deadline - absl::Now(), absl::ZeroDuration())},
-                           kUploadTimeout);
+                           kUploadTimeout, routed_by);
       },
       limits_, description, options.cancellation);
 }
@@ -150,9 +155,10 @@ absl::Status Client::DropKeys(const std::string& key_set_id, const CallOptions& 
   CIPHERD_ASSIGN_OR_RETURN(*request.mutable_key_set_id(),
                            codec::EncodeDigest(key_set_id, "key_set_id"));
   v1::DropKeysResponse response;
-  return Run(options, [&](grpc::ClientContext* context) {
-    return stub_->DropKeys(context, request, &response);
-  });
+  return Run(
+      options,
+      [&](grpc::ClientContext* context) { return stub_->DropKeys(context, request, &response); },
+      key_set_id);
 }
 
 }  // namespace cipherd::client

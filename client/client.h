@@ -107,11 +107,14 @@ class Client {
  private:
   Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel);
 
+  // `routed_by`: what a gateway routes by (transport::kKeySetMetadata). Empty: nothing.
   std::unique_ptr<grpc::ClientContext> MakeContext(const CallOptions& options,
-                                                   absl::Duration default_timeout) const;
+                                                   absl::Duration default_timeout,
+                                                   const std::string& routed_by = "") const;
   // Runs a call that blocks, `call(context)`, which returns a grpc::Status.
   template <typename Call>
-  absl::Status Run(const CallOptions& options, const Call& call) const;
+  absl::Status Run(const CallOptions& options, const Call& call,
+                   const std::string& routed_by = "") const;
 
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;

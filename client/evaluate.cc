@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<EvaluationCall>> Client::StartEvaluation(
   }
   const bool fits_one_message = payload.total_bytes() <= limits_.max_unary_bytes &&
                                 program.output_bytes <= limits_.max_unary_bytes;
-  auto context = MakeContext(options, kEvaluationTimeout);
+  auto context = MakeContext(options, kEvaluationTimeout, request.key_set_id);
   if (fits_one_message && !request.on_output) {
     return StartUnaryEvaluation(*stub_, request.program, limits_, std::move(header),
                                 std::move(payload), std::move(context), std::move(callback));

@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/call_status.h"
@@ -49,6 +50,8 @@ KeyUpload::KeyUpload(v1::EvaluationService::Stub& stub, ContextFactory make_cont
       description_(description),
       cancellation_(std::move(cancellation)),
       upload_id_(description.upload_id.empty() ? RandomUploadId() : description.upload_id),
+      routed_by_(description.key_set_id.empty() ? absl::BytesToHexString(upload_id_)
+                                                : description.key_set_id),
       id_(description.context->id_bytes()) {}
 
 KeyUpload::~KeyUpload() {
@@ -84,7 +87,7 @@ absl::StatusOr<std::unique_ptr<KeyUpload>> KeyUpload::Start(
 
 absl::Status KeyUpload::Open() {
   cancel_context_.reset();
-  context_ = make_context_();
+  context_ = make_context_(routed_by_);
   cancel_context_.emplace(cancellation_, [context = context_.get()] { context->TryCancel(); });
   writer_ = stub_.PutKeys(context_.get(), &response_);
   // A stream without bytes to go on from begins anew.
@@ -216,7 +219,7 @@ absl::Status KeyUpload::FindPosition() {
   v1::GetKeyUploadRequest request;
   request.set_upload_id(upload_id_);
   v1::GetKeyUploadResponse upload;
-  const std::unique_ptr<grpc::ClientContext> context = make_context_();
+  const std::unique_ptr<grpc::ClientContext> context = make_context_(routed_by_);
   const Cancellation::Scope scope(cancellation_, [&] { context->TryCancel(); });
   CIPHERD_RETURN_IF_ERROR(
       StatusOfCall(stub_.GetKeyUpload(context.get(), request, &upload), cancellation_.get()));

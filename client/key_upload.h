@@ -46,12 +46,18 @@ class KeyUpload {
     // order, which may have been another process's, what has come of it is not sent again. Empty:
     // chosen at random.
     std::string upload_id;
+    // The set's id, where the caller knows it already: a gateway then sends the upload where the
+    // set's evaluations go. Empty: where the upload's id sends it, and the replica of the
+    // evaluations reads the set from the key directory that replicas share, once.
+    std::string key_set_id;
     // For how long breaks may keep the upload from coming any further.
     absl::Duration resume_timeout = absl::Seconds(30);
   };
 
-  // Makes the context of a call, with deadline and credentials; the deadline is that of the upload.
-  using ContextFactory = std::function<std::unique_ptr<grpc::ClientContext>()>;
+  // Makes the context of a call, with deadline, credentials and what it is routed by; the deadline
+  // is that of the upload.
+  using ContextFactory =
+      std::function<std::unique_ptr<grpc::ClientContext>(const std::string& routed_by)>;
 
   // Sends the header; with an upload_id of the caller's, asks first what has come. `stub` must
   // outlive the upload. `cancellation` ends it early, in any of its functions; may be null.
@@ -119,6 +125,8 @@ class KeyUpload {
   const Description description_;
   const std::shared_ptr<Cancellation> cancellation_;
   std::string upload_id_;
+  // The same for all calls of the upload: what has come is where it went.
+  std::string routed_by_;
 
   std::unique_ptr<grpc::ClientContext> context_;
   // Cancels `context_`.

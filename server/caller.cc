@@ -7,11 +7,12 @@
 #include "grpc/grpc_security_constants.h"
 #include "grpc/support/time.h"
 #include "grpcpp/security/auth_context.h"
+#include "proto/grpc_status/transport.h"
 
 namespace cipherd::server {
 
 Caller Caller::Of(const grpc::ServerContextBase& context) {
-  Caller caller{.tenant = "local", .deadline = absl::InfiniteFuture()};
+  Caller caller{.tenant = "local", .deadline = absl::InfiniteFuture(), .routed_by = ""};
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth != nullptr && auth->IsPeerAuthenticated()) {
     const std::string property = auth->GetPeerIdentityPropertyName();
@@ -27,6 +28,10 @@ Caller Caller::Of(const grpc::ServerContextBase& context) {
   const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_REALTIME);
   if (gpr_time_cmp(deadline, gpr_inf_future(GPR_CLOCK_REALTIME)) != 0) {
     caller.deadline = absl::FromUnixSeconds(deadline.tv_sec) + absl::Nanoseconds(deadline.tv_nsec);
+  }
+  const auto routed_by = context.client_metadata().find(transport::kKeySetMetadata);
+  if (routed_by != context.client_metadata().end()) {
+    caller.routed_by.assign(routed_by->second.data(), routed_by->second.size());
   }
   return caller;
 }

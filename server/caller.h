@@ -1,4 +1,4 @@
-// Who calls, and until when.
+// Who calls, until when, and by which way.
 #pragma once
 
 #include <string>
@@ -18,6 +18,8 @@ struct Caller {
   std::string tenant;
   // absl::InfiniteFuture() where the client set none.
   absl::Time deadline;
+  // By which a gateway has found this daemon (transport::kKeySetMetadata); empty without.
+  std::string routed_by;
 
   static Caller Of(const grpc::ServerContextBase& context);
 };

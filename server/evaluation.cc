@@ -12,6 +12,7 @@
 #include "proto/codec/error_detail.h"
 #include "proto/codec/tree_admission.h"
 #include "proto/codec/tree_encoder.h"
+#include "proto/grpc_status/transport.h"
 #include "server/program_version.h"
 #include "spdlog/spdlog.h"
 
@@ -36,6 +37,14 @@ absl::Status CheckRequestId(std::string_view id) {
 std::string NewRequestId() {
   static std::atomic<uint64_t> count = 0;
   return absl::StrCat("cipherd-", ++count);
+}
+
+// That the call has come where the keys of its message are.
+absl::Status CheckRoute(const Caller& caller, const std::string& key_set_id) {
+  if (caller.routed_by.empty() || caller.routed_by == key_set_id) return absl::OkStatus();
+  return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "key_set_id",
+                       absl::StrCat("expected the set of the metadata ", transport::kKeySetMetadata,
+                                    ", got ", key_set_id.empty() ? "none" : key_set_id));
 }
 
 void DescribeInLog(const engine::RequestHead& head, engine::RequestState state, LogEvent& log) {
@@ -86,6 +95,7 @@ absl::Status Evaluation::Begin(const v1::EvaluationHeader& header, InputsFor inp
   }
   CIPHERD_RETURN_IF_ERROR(request_id_status);
   CIPHERD_RETURN_IF_ERROR(key_set_id.status());
+  CIPHERD_RETURN_IF_ERROR(CheckRoute(caller, *key_set_id));
 
   const auto find = [&] {
     return FindProgramVersion(environment_.programs, engine, header.program(),

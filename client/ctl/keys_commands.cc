@@ -54,7 +54,9 @@ absl::Status PutKeys(const Flags& flags) {
            .total_bytes = file.total_bytes(),
            .progress = [&](uint64_t sent_bytes,
                            uint64_t) { progress.Update(static_cast<int64_t>(sent_bytes)); },
-           .upload_id = UploadIdOf(keys.evaluation_keys_path())}));
+           .upload_id = UploadIdOf(keys.evaluation_keys_path()),
+           // Of an earlier upload.
+           .key_set_id = keys.ReadKeySetId().value_or("")}));
   for (int i = 0; i < file.key_count(); ++i) {
     CIPHERD_ASSIGN_OR_RETURN(const value::ExactValue key, file.ReadKey());
     CIPHERD_RETURN_IF_ERROR(upload->Add(key));

@@ -1,5 +1,5 @@
 // What daemon and client must agree on below the messages: sizes and keepalive of a gRPC
-// connection.
+// connection, and what a gateway between them routes by.
 //
 // A daemon that gets pings more often than it allows ends the connection ("too_many_pings"), in the
 // middle of long calls; so both sides take their numbers from here.
@@ -33,5 +33,11 @@ constexpr int MaxMessageBytes(uint64_t max_chunk_bytes, uint64_t max_unary_bytes
 
 // HTTP/2 frames of this size instead of 16 KiB: fewer of them for the same chunk.
 inline constexpr int kMaxFrameBytes = 1 << 20;
+
+// Metadata of a call by which a gateway finds the replica that has its keys, since it sees no
+// message: the id of the key set, 64 hexadecimal digits; of an upload whose client does not know
+// that yet, its upload id in hexadecimal digits. The daemon refuses an evaluation whose message
+// names another set.
+inline constexpr char kKeySetMetadata[] = "cipherd-key-set";
 
 }  // namespace cipherd::transport

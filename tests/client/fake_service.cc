@@ -15,6 +15,7 @@
 #include "proto/codec/program_codec.h"
 #include "proto/codec/signature_codec.h"
 #include "proto/grpc_status/grpc_status.h"
+#include "proto/grpc_status/transport.h"
 
 namespace cipherd::client {
 namespace {
@@ -87,6 +88,24 @@ int FakeService::key_set_count() {
   return static_cast<int>(key_sets_.size());
 }
 
+std::vector<std::string> FakeService::routes() {
+  absl::MutexLock lock(&mu_);
+  return routes_;
+}
+std::string FakeService::upload_id() {
+  absl::MutexLock lock(&mu_);
+  return upload_id_;
+}
+
+void FakeService::RecordRoute(const std::string& method, const grpc::ServerContext& context) {
+  const auto found = context.client_metadata().find(transport::kKeySetMetadata);
+  absl::MutexLock lock(&mu_);
+  routes_.push_back(method + " " +
+                    (found == context.client_metadata().end()
+                         ? ""
+                         : std::string(found->second.data(), found->second.size())));
+}
+
 grpc::Status FakeService::GetServerInfo(grpc::ServerContext* context,
                                         const v1::GetServerInfoRequest*, v1::ServerInfo* response) {
   const auto& metadata = context->client_metadata();
@@ -140,12 +159,17 @@ grpc::Status FakeService::GetProgram(grpc::ServerContext*, const v1::GetProgramR
   return grpc::Status::OK;
 }
 
-grpc::Status FakeService::PutKeys(grpc::ServerContext*,
+grpc::Status FakeService::PutKeys(grpc::ServerContext* context,
                                   grpc::ServerReader<v1::PutKeysRequest>* reader,
                                   v1::PutKeysResponse* response) {
   const auto receive = [&]() -> absl::StatusOr<codec::KeySet> {
     v1::PutKeysRequest message;
     reader->Read(&message);
+    RecordRoute("PutKeys", *context);
+    {
+      absl::MutexLock lock(&mu_);
+      upload_id_ = message.header().upload_id();
+    }
     CIPHERD_ASSIGN_OR_RETURN(codec::KeySetReader keys,
                              codec::KeySetReader::Create(message.header(), std::span(&context_, 1),
                                                          codec::DecodeLimits(info.limits(), {})));
@@ -172,8 +196,9 @@ absl::Status FakeService::CheckKeySet(const std::string& id) {
                                 v1::ERROR_REASON_UNKNOWN_KEY_SET, "key_set_id");
 }
 
-grpc::Status FakeService::DropKeys(grpc::ServerContext*, const v1::DropKeysRequest* request,
+grpc::Status FakeService::DropKeys(grpc::ServerContext* context, const v1::DropKeysRequest* request,
                                    v1::DropKeysResponse*) {
+  RecordRoute("DropKeys", *context);
   const absl::Status status = CheckKeySet(request->key_set_id());
   absl::MutexLock lock(&mu_);
   key_sets_.erase(request->key_set_id());
@@ -182,6 +207,7 @@ grpc::Status FakeService::DropKeys(grpc::ServerContext*, const v1::DropKeysReque
 
 grpc::Status FakeService::Evaluate(grpc::ServerContext* context, const v1::EvaluateRequest* request,
                                    v1::EvaluateResponse* response) {
+  RecordRoute("Evaluate", *context);
   {
     absl::MutexLock lock(&mu_);
     ++unary_count_;
@@ -202,6 +228,7 @@ grpc::Status FakeService::Evaluate(grpc::ServerContext* context, const v1::Evalu
 grpc::Status FakeService::EvaluateStream(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::EvaluateStreamResponse, v1::EvaluateStreamRequest>* stream) {
+  RecordRoute("EvaluateStream", *context);
   {
     absl::MutexLock lock(&mu_);
     ++stream_count_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -57,6 +58,10 @@ class FakeService final : public v1::EvaluationService::Service {
   int stream_count();
   // Sets that were uploaded and not dropped.
   int key_set_count();
+  // Calls about key sets, with what a gateway would have routed them by: "DropKeys <metadata>".
+  std::vector<std::string> routes();
+  // Of the last upload.
+  std::string upload_id();
 
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::ServerInfo* response) override;
@@ -77,6 +82,8 @@ class FakeService final : public v1::EvaluationService::Service {
  private:
   v1::GetProgramResponse DescribeEcho() const;
   absl::Status CheckKeySet(const std::string& id);
+  void RecordRoute(const std::string& method, const grpc::ServerContext& context)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   codec::KnownContextPtr context_;
   std::unique_ptr<grpc::Server> server_;
@@ -84,6 +91,8 @@ class FakeService final : public v1::EvaluationService::Service {
 
   absl::Mutex mu_;
   std::string authorization_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> routes_ ABSL_GUARDED_BY(mu_);
+  std::string upload_id_ ABSL_GUARDED_BY(mu_);
   int unary_count_ ABSL_GUARDED_BY(mu_) = 0;
   int stream_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::set<std::string> key_sets_ ABSL_GUARDED_BY(mu_);

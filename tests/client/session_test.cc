@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/ckks/context.h"
@@ -86,6 +87,39 @@ TEST_F(SessionTest, KeysAreUploadedWithProgressAndDropped) {
   EXPECT_EQ(service_.key_set_count(), 1);
   ASSERT_OK(session_->DropKeys());
   EXPECT_EQ(service_.key_set_count(), 0);
+}
+
+TEST_F(SessionTest, CallsAboutAKeySetSayWhereAGatewayFindsIt) {
+  ASSERT_OK(Start());
+  const std::string id = session_->key_set_id();
+  ASSERT_OK(session_->Evaluate({{"x", ExampleItems(1)}}).status());
+  StateSmallMessages();
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Client> streaming,
+                       Client::Connect(service_.ClientOptions()));
+  ASSERT_OK_AND_ASSIGN(secret::Random random, secret::Random::FromOsEntropy());
+  ASSERT_OK_AND_ASSIGN(value::ValueTree inputs,
+                       session_->cipher().EncryptInputs({{"x", ExampleItems(1)}}, random));
+  ASSERT_OK_AND_ASSIGN(const ProgramPtr program, streaming->GetProgram("echo"));
+  ASSERT_OK(streaming->Evaluate({.program = program, .key_set_id = id, .inputs = std::move(inputs)})
+                .status());
+  ASSERT_OK(session_->DropKeys());
+  // The set's id is not known before its last key.
+  EXPECT_EQ(service_.routes(),
+            (std::vector<std::string>{"PutKeys " + absl::BytesToHexString(service_.upload_id()),
+                                      "Evaluate " + id, "EvaluateStream " + id, "DropKeys " + id}));
+}
+
+TEST_F(SessionTest, AnUploadOfAKnownSetGoesWhereItsEvaluationsGo) {
+  ASSERT_OK(Start(/*upload_keys=*/false));
+  const std::string id(64, 'a');
+  ASSERT_OK(client_
+                ->StartKeyUpload({.context = session_->program().known_context,
+                                  .key_count = 2,
+                                  .total_bytes = session_->program().key_bytes,
+                                  .key_set_id = id})
+                .status());
+  // It was dropped; what is left is that it was begun there.
+  EXPECT_EQ(service_.routes(), std::vector<std::string>{"PutKeys " + id});
 }
 
 TEST_F(SessionTest, UnknownKeySetIsATypedError) {
