@@ -1,6 +1,6 @@
 """What a real Prometheus says of daemons: the load generator's own figures, the board's panels, and each alert from its cause.
 
-Minutes of the rules are seconds here (processes.scale_durations). Alerts whose cause cannot be had on the CPU device, or only by
+Minutes of the rules are seconds here (prometheus.scale_durations). Alerts whose cause cannot be had on the CPU device, or only by
 a fault in the daemon, are seen in the rules' unit tests alone: WITHOUT_CAUSE.
 """
 
@@ -16,7 +16,8 @@ import time
 import unittest
 
 import board
-from processes import DEPLOY, PROGRAMS, Daemon, Prometheus, cipherctl, wait_until
+from processes import DEPLOY, PROGRAMS, Daemon, cipherctl, wait_until
+from prometheus import Prometheus
 
 WITHOUT_CAUSE = {
     # The engine has no such path: the counter is there so that one that creeps in shows.

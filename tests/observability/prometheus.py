@@ -1,143 +1,16 @@
-"""Processes of these tests: daemons, loads, and Debian's Prometheus, on loopback, in directories of their own.
+"""Debian's Prometheus on loopback, in a directory of its own. It ends with the test."""
 
-All of them end with the test, whatever becomes of it.
-"""
-
-import contextlib
-import ctypes
 import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-SOURCE = os.environ["CIPHERD_SOURCE_DIR"]
-DEPLOY = os.path.join(SOURCE, "deploy")
-PROGRAMS = os.path.join(SOURCE, "tests", "observability", "programs")
-
-# On a machine that is busy with others.
-PATIENCE_SECONDS = 120
-# In percent: intervals of a load do not agree so well.
-NEVER_STABLE = "1e-9"
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
-
-
-def _die_with_parent():
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def wait_until(predicate, what, seconds=PATIENCE_SECONDS):
-    """What `predicate` gives as soon as it gives something."""
-    end = time.monotonic() + seconds
-    while True:
-        result = predicate()
-        if result:
-            return result
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} seconds in vain: {what() if callable(what) else what}")
-        time.sleep(0.1)
-
-
-def cipherctl(*arguments, check=True):
-    run = subprocess.run(
-        [os.environ["CIPHERCTL_BINARY"], *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, preexec_fn=_die_with_parent)
-    if check and run.returncode != 0:
-        raise RuntimeError(f"cipherctl {arguments[0]}: {run.stdout}")
-    return run
-
-
-class Process:
-    """A child, its output in a file."""
-
-    def __init__(self, arguments, log, stdout=None):
-        self.log_path = log
-        self._log = open(log, "ab")
-        self.process = subprocess.Popen(
-            arguments, stdout=stdout or self._log, stderr=self._log, preexec_fn=_die_with_parent)
-
-    def log(self):
-        with open(self.log_path, errors="replace") as file:
-            return file.read()
-
-    def send_signal(self, number):
-        self.process.send_signal(number)
-
-    def stop(self, number=signal.SIGTERM):
-        """The exit status."""
-        if self.process.poll() is None:
-            self.send_signal(number)
-        try:
-            return self.process.wait(timeout=PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        finally:
-            if self.process.stdout:
-                self.process.stdout.close()
-            self._log.close()
-
-
-class Daemon(Process):
-    """cipherd, or a binary with its flags and output, on ports that are free; serving from here on."""
-
-    def __init__(self, directory, *flags, programs=PROGRAMS, binary="CIPHERD_BINARY", metrics="127.0.0.1:0"):
-        self.directory = directory
-        os.makedirs(directory, exist_ok=True)
-        super().__init__(
-            [os.environ[binary], "--device", "cpu", "--programs", programs, "--listen", "127.0.0.1:0",
-             "--metrics-listen", metrics, "--log-level", "info", *flags],
-            os.path.join(directory, "log"), stdout=subprocess.PIPE)
-        ports = [self.process.stdout.readline().decode() for _ in range(2)]
-        if not all(ports):
-            raise RuntimeError("the daemon has ended: " + self.log())
-        self.address, self.metrics_address = ("127.0.0.1:" + line.split()[-1] for line in ports)
-        wait_until(self._is_ready, self.log)
-
-    def _is_ready(self):
-        if self.process.poll() is not None:
-            raise RuntimeError("the daemon has ended: " + self.log())
-        ready = re.findall(r"^cipherd_program_ready\{.*\} (\d)$", self.metrics_page(), re.MULTILINE)
-        return ready and all(value == "1" for value in ready)
-
-    def metrics_page(self):
-        with urllib.request.urlopen(f"http://{self.metrics_address}/metrics", timeout=PATIENCE_SECONDS) as reply:
-            return reply.read().decode()
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def ctl(self, command, *arguments, check=True):
-        return cipherctl(command, "--server", self.address, *arguments, check=check)
-
-    def load(self, *arguments):
-        """Runs to its last trial. The report."""
-        report = self.path("load.json")
-        self.ctl("load", "--json", report, "--stability-percentage", NEVER_STABLE, *arguments)
-        with open(report) as file:
-            return json.load(file)
-
-    @contextlib.contextmanager
-    def under_load(self, *arguments):
-        """A load beside what is done under it."""
-        load = Process(
-            [os.environ["CIPHERCTL_BINARY"], "load", "--server", self.address, "--max-trials", "100000",
-             "--stability-percentage", NEVER_STABLE, *arguments],
-            self.path("load.log"))
-        try:
-            yield load
-            if load.process.poll() is not None:
-                raise AssertionError("the load has ended: " + load.log())
-        finally:
-            load.stop(signal.SIGINT)
+from processes import DEPLOY, PATIENCE_SECONDS, Process, wait_until
 
 
 def scale_durations(rules):
