@@ -1,6 +1,7 @@
 """The Kubernetes manifests: they render, fit the cluster's schemas, and agree with each other and with the daemon."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -239,6 +240,98 @@ class GpuTest(OverlayTest, unittest.TestCase):
         self.assertEqual(self.overlay.flags["device"], "cuda:0")
         self.assertEqual(self.overlay.container["resources"]["limits"]["nvidia.com/gpu"], "1")
         self.assertTrue(self.overlay.container["image"].startswith("cipherd-cuda:"))
+
+
+class GatewayTest(unittest.TestCase):
+    """The components gateway and shared-keys, on an overlay."""
+
+    @classmethod
+    def setUpClass(cls):
+        with daemon.temporary_directory() as directory:
+            with open(os.path.join(directory, "kustomization.yaml"), "w") as file:
+                yaml.safe_dump({
+                    "apiVersion": kustomization.KINDS["Kustomization"],
+                    "kind": "Kustomization",
+                    "resources": [overlay_path("cpu")],
+                    "components": [daemon.deploy("kubernetes", "components", name) for name in ("shared-keys", "gateway")],
+                }, file)
+            cls.objects = {kustomization.key_of(entry): entry for entry in kustomization.render(directory)}
+        cls.replicas = cls.objects["StatefulSet", "cipherd"]["spec"]
+        cls.pod = cls.objects["Deployment", "cipherd-gateway"]["spec"]["template"]
+        (cls.container,) = cls.pod["spec"]["containers"]
+        cls.config = cls.objects["ConfigMap", "cipherd-gateway"]["data"]["haproxy.cfg"]
+
+    def test_objects_fit_the_schemas_of_kubernetes(self):
+        for key, entry in self.objects.items():
+            if key[0] != "ServiceMonitor":
+                for version in CLUSTER_VERSIONS:
+                    kubernetes_validate.validate(entry, version, strict=True)
+
+    def test_replicas_share_one_directory(self):
+        (container,) = self.replicas["template"]["spec"]["containers"]
+        self.assertIn("shared-key-directory", daemon.parse_flags(container["args"]))
+        self.assertNotIn("volumeClaimTemplates", self.replicas)
+        volumes = {volume["name"]: volume for volume in self.replicas["template"]["spec"]["volumes"]}
+        self.assertEqual({mount["name"] for mount in container["volumeMounts"]}, set(volumes))
+        claim = self.objects["PersistentVolumeClaim", volumes["keys"]["persistentVolumeClaim"]["claimName"]]["spec"]
+        self.assertEqual(claim["accessModes"], ["ReadWriteMany"])
+        flags = daemon.parse_flags(container["args"])
+        self.assertLess(daemon.parse_bytes(flags["key-file-budget"]),
+                        daemon.parse_bytes(claim["resources"]["requests"]["storage"]))
+
+    def test_the_configuration_is_the_one_that_is_tested(self):
+        with open(daemon.deploy("gateway", "haproxy.cfg")) as file:
+            shipped = file.read()
+        before, _, _ = shipped.partition("    server cipherd-0 ")
+        ours, _, places = self.config.partition("    # Places for as many")
+        self.assertEqual(ours, before.replace("bind 127.0.0.1:7480", "bind :7480"))
+        servers = re.findall(r"^    server (\S+) \"(\S+)\" id (\d+) resolvers cluster init-addr none$", places, re.MULTILINE)
+        name = self.replicas["serviceName"]
+        self.assertEqual(servers, [
+            (f"cipherd-{number}", f"cipherd-{number}.{name}.${{NAMESPACE}}.svc.cluster.local:7480", str(number + 1))
+            for number in range(self.objects["HorizontalPodAutoscaler", "cipherd"]["spec"]["maxReplicas"])])
+
+    def test_haproxy_takes_the_configuration(self):
+        directory = self.enterContext(daemon.temporary_directory())
+        certificate, key = os.path.join(directory, "tls.pem"), os.path.join(directory, "tls.key")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=x",
+             "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        with open(certificate, "a") as both, open(key) as file:
+            both.write(file.read())
+        config = os.path.join(directory, "haproxy.cfg")
+        with open(config, "w") as file:
+            file.write(re.sub(r"/etc/cipherd/gateway/\w+\.pem", certificate, self.config))
+        run = subprocess.run(["/usr/sbin/haproxy", "-c", "-f", config], env={"NAMESPACE": "default"},
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_what_the_gateway_names_is_there(self):
+        (port,) = self.container["ports"]
+        self.assertEqual(re.findall(r"^    bind :(\d+) ", self.config, re.MULTILINE), [str(port["containerPort"])])
+        service = self.objects["Service", "cipherd-gateway"]["spec"]
+        labels = self.pod["metadata"]["labels"]
+        self.assertTrue(selects(service["selector"], labels))
+        self.assertFalse(selects(self.objects["Service", "cipherd"]["spec"]["selector"], labels))
+        (budget,) = [entry for (kind, name), entry in self.objects.items()
+                     if (kind, name) == ("PodDisruptionBudget", "cipherd-gateway")]
+        self.assertTrue(selects(budget["spec"]["selector"]["matchLabels"], labels))
+        mounts = {mount["name"]: mount["mountPath"] for mount in self.container["volumeMounts"]}
+        self.assertEqual(set(mounts), {volume["name"] for volume in self.pod["spec"]["volumes"]})
+        self.assertEqual(set(map(os.path.dirname, re.findall(r"/etc/\S+", self.config))), {mounts["certificates"]})
+        self.assertEqual(self.container["args"][1], os.path.join(mounts["config"], "haproxy.cfg"))
+
+    def test_the_gateway_may_reach_replicas_and_they_take_it(self):
+        labels = self.pod["metadata"]["labels"]
+        policy = self.objects["NetworkPolicy", "cipherd-gateway"]["spec"]
+        self.assertTrue(selects(policy["podSelector"]["matchLabels"], labels))
+        to_replicas, to_names = policy["egress"]
+        (replicas,) = to_replicas["to"]
+        self.assertTrue(selects(replicas["podSelector"]["matchLabels"], self.replicas["template"]["metadata"]["labels"]))
+        self.assertEqual({port["port"] for port in to_names["ports"]}, {53})
+        (rule,) = self.objects["NetworkPolicy", "cipherd"]["spec"]["ingress"]
+        self.assertTrue(any(selects(peer["podSelector"]["matchLabels"], labels) for peer in rule["from"]
+                            if "podSelector" in peer))
 
 
 class FilesTest(unittest.TestCase):
