@@ -37,12 +37,15 @@ KeyResidency::~KeyResidency() {
     spdlog::error("key residency: {} of {} key sets are still pinned",
                   entries_.size() - lru_.size(), entries_.size());
   }
+  for (const std::unique_ptr<Entry>& entry : evicted_) Wipe(*entry);
+  for (Entry* entry : lru_) Wipe(*entry);
 }
 
 std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
-  // Destroyed after the lock has gone: what they hold goes back to the device's pool.
-  std::vector<std::unique_ptr<Entry>> evicted;
+  // Let go after the lock.
+  std::vector<KeySetRef> copied;
   absl::MutexLock lock(&mu_);
+  LetGoOfCopied(copied);
   const KeySetInfo& info = *keys->info;
   if (const auto it = entries_.find(&info); it != entries_.end()) {
     Entry& entry = *it->second;
@@ -60,7 +63,7 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
     return std::nullopt;
   }
   while (stats_.used_bytes + info.bytes > budget_bytes_) {
-    evicted.push_back(Remove(lru_.front()));
+    evicted_.push_back(Remove(lru_.front()));
     ++stats_.evictions;
   }
   auto entry = std::make_unique<Entry>();
@@ -77,6 +80,22 @@ absl::Status KeyResidency::EnsureLoaded(Pin& pin, runtime::Stream& stream) {
   Entry& entry = *pin.entry_;
   absl::MutexLock load_lock(&entry.load_mu);
   if (entry.loaded != nullptr) return absl::OkStatus();
+  std::vector<std::unique_ptr<Entry>> evicted;
+  {
+    absl::MutexLock lock(&mu_);
+    evicted.swap(evicted_);
+  }
+  for (const std::unique_ptr<Entry>& left : evicted) Wipe(*left, stream);
+  absl::Status loaded = Load(entry, stream);
+  if (absl::IsResourceExhausted(loaded) && !evicted.empty()) {
+    // Memory that came from another stream is free once it is wiped.
+    CIPHERD_RETURN_IF_ERROR(stream.Synchronize());
+    loaded = Load(entry, stream);
+  }
+  return loaded;
+}
+
+absl::Status KeyResidency::Load(Entry& entry, runtime::Stream& stream) {
   ckks::KeySet device_keys;
   for (const auto& [id, key] : entry.host->keys) {
     CIPHERD_ASSIGN_OR_RETURN(ckks::EvaluationKey resident, ckks::UploadKey(key, stream));
@@ -94,21 +113,32 @@ absl::Status KeyResidency::EnsureLoaded(Pin& pin, runtime::Stream& stream) {
 
 void KeyResidency::Forget(const KeySetInfo& keys) {
   std::unique_ptr<Entry> removed;
-  absl::MutexLock lock(&mu_);
-  const auto it = entries_.find(&keys);
-  if (it != entries_.end() && it->second->pins == 0) removed = Remove(it->second.get());
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = entries_.find(&keys);
+    if (it != entries_.end() && it->second->pins == 0) removed = Remove(it->second.get());
+  }
+  if (removed != nullptr) Wipe(*removed);
 }
 
 void KeyResidency::Unpin(Entry* entry) {
   {
     std::unique_ptr<Entry> removed;
+    // Let go after the lock.
     KeySetRef host;
-    absl::MutexLock lock(&mu_);
-    if (--entry->pins == 0) {
-      entry->lru_position = lru_.insert(lru_.end(), entry);
-      host = std::move(entry->host);
-      if (entry->info->dropped.load()) removed = Remove(entry);
+    {
+      absl::MutexLock lock(&mu_);
+      if (--entry->pins == 0) {
+        entry->lru_position = lru_.insert(lru_.end(), entry);
+        if (IsCopied(*entry)) {
+          host = std::move(entry->host);
+        } else {
+          has_uncopied_ = true;
+        }
+        if (entry->info->dropped.load()) removed = Remove(entry);
+      }
     }
+    if (removed != nullptr) Wipe(*removed);
   }
   if (on_release_) on_release_();
 }
@@ -120,6 +150,55 @@ std::unique_ptr<KeyResidency::Entry> KeyResidency::Remove(Entry* entry) {
   std::unique_ptr<Entry> removed = std::move(it->second);
   entries_.erase(it);
   return removed;
+}
+
+bool KeyResidency::IsCopied(const Entry& entry) {
+  if (entry.loaded == nullptr) return true;
+  const absl::StatusOr<bool> is_done = entry.loaded->Query();
+  // A device that failed copies no more.
+  return !is_done.ok() || *is_done;
+}
+
+void KeyResidency::LetGoOfCopied(std::vector<KeySetRef>& host) {
+  if (!std::exchange(has_uncopied_, false)) return;
+  for (Entry* entry : lru_) {
+    if (entry->host == nullptr) continue;
+    if (IsCopied(*entry)) {
+      host.push_back(std::move(entry->host));
+    } else {
+      has_uncopied_ = true;
+    }
+  }
+}
+
+void KeyResidency::Wipe(Entry& entry, runtime::Stream& stream) {
+  for (const auto& [id, key] : entry.device_keys) {
+    // A pin may have been given up before what it had loaded was used.
+    absl::Status wiped = stream.Wait(*entry.loaded);
+    if (wiped.ok()) wiped = stream.FillAsync(key.data.data(), 0, key.data.bytes());
+    if (!wiped.ok()) {
+      spdlog::warn("key set {} is not wiped from the device: {}", entry.info->id,
+                   std::string(wiped.message()));
+      break;
+    }
+    key.data.storage()->RecordUse(stream);
+  }
+  entry.device_keys.clear();
+}
+
+void KeyResidency::Wipe(Entry& entry) {
+  if (entry.device_keys.empty()) return;
+  absl::MutexLock lock(&wipe_mu_);
+  if (wiping_ == nullptr) {
+    absl::StatusOr<std::unique_ptr<runtime::Stream>> made = device_.CreateStream("key wiping");
+    if (!made.ok()) {
+      spdlog::warn("key set {} is not wiped from the device: {}", entry.info->id,
+                   std::string(made.status().message()));
+      return;
+    }
+    wiping_ = *std::move(made);
+  }
+  Wipe(entry, *wiping_);
 }
 
 KeyResidency::Stats KeyResidency::stats() const {

@@ -14,7 +14,8 @@
 //
 // A pin is held until the device has done all that reads the keys; it keeps the set in host memory,
 // too, from where it is copied. A set that nobody pins is here on its own: host memory may make
-// room. A set that its tenant dropped leaves with its last pin. Thread-safe; outlives its pins.
+// room. A set that its tenant dropped leaves with its last pin. What leaves is overwritten before
+// its memory is used for anything else. Thread-safe; outlives its pins.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -82,8 +84,8 @@ class KeyResidency {
   // and no work enqueued. Does not block.
   std::optional<Pin> TryPin(const KeySetRef& keys);
 
-  // Enqueues the copies of the set on `stream` unless somebody has. After an error the set is not
-  // here, and the next one who pins it tries again.
+  // Enqueues the copies of the set on `stream` unless somebody has, and before them the wiping of
+  // what made room. After an error the set is not here, and the next one who pins it tries again.
   absl::Status EnsureLoaded(Pin& pin, runtime::Stream& stream);
 
   // `keys` has been dropped: leaves now, or with its last pin.
@@ -95,7 +97,8 @@ class KeyResidency {
   struct Entry {
     KeySetInfoRef info;
     int pins = 0;  // guarded by mu_
-    // While it is pinned. Guarded by mu_; the holder of a pin may read it.
+    // While it is pinned, and on until it has been copied: host memory is wiped when it is let go.
+    // Guarded by mu_; the holder of a pin may read it.
     KeySetRef host;
     // Position in lru_ while nobody pins it. Guarded by mu_.
     std::list<Entry*>::iterator lru_position;
@@ -105,7 +108,18 @@ class KeyResidency {
     ckks::KeySet device_keys;
   };
 
+  absl::Status Load(Entry& entry, runtime::Stream& stream);
   void Unpin(Entry* entry) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the device reads nothing of it from host memory any more.
+  static bool IsCopied(const Entry& entry);
+  // Of sets whose pins were given up before.
+  void LetGoOfCopied(std::vector<KeySetRef>& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Overwrites the set's words on `stream`, after all that has been enqueued there, and lets go of
+  // them. Nobody pins it: its readers are done. Where the device refuses, they are let go as they
+  // are.
+  static void Wipe(Entry& entry, runtime::Stream& stream);
+  // The same on a stream of its own, for sets that leave while none comes.
+  void Wipe(Entry& entry) ABSL_LOCKS_EXCLUDED(wipe_mu_);
   // Takes an entry that nobody pins out of the books, for the caller to destroy without the lock.
   std::unique_ptr<Entry> Remove(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -113,10 +127,17 @@ class KeyResidency {
   const int64_t budget_bytes_;
   const std::function<void()> on_release_;
 
+  absl::Mutex wipe_mu_;
+  std::unique_ptr<runtime::Stream> wiping_ ABSL_GUARDED_BY(wipe_mu_);  // made when it is needed
+
   mutable absl::Mutex mu_;
   std::map<const KeySetInfo*, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
   // Entries that nobody pins, least recently used first.
   std::list<Entry*> lru_ ABSL_GUARDED_BY(mu_);
+  // Whether an entry that nobody pins may still have its host memory.
+  bool has_uncopied_ ABSL_GUARDED_BY(mu_) = false;
+  // Made room, and are to be wiped by whoever loads next.
+  std::vector<std::unique_ptr<Entry>> evicted_ ABSL_GUARDED_BY(mu_);
   Stats stats_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/status_macros.h"
 #include "server/engine/failure_reason.h"
+#include "server/engine/wiped_storage.h"
 
 namespace cipherd::engine {
 
@@ -26,7 +27,7 @@ absl::StatusOr<value::Tensor> KeyUpload::Allocate(std::vector<int64_t> shape) {
 absl::StatusOr<value::Tensor> AllocateKey(runtime::Device& device, std::vector<int64_t> shape) {
   absl::StatusOr<value::Tensor> tensor =
       value::Tensor::AllocatePinned(device, value::DType::kUint64, std::move(shape));
-  if (tensor.ok()) return tensor;
+  if (tensor.ok()) return WipedTensor(*std::move(tensor));
   return WithReason(absl::ResourceExhaustedError(tensor.status().message()),
                     FailureReason::kOverloaded);
 }

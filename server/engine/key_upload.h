@@ -44,7 +44,8 @@ class KeyUpload {
   int64_t allocated_bytes_ = 0;
 };
 
-// Pinned host memory for a key: uint64, contiguous. ResourceExhausted (overloaded) where the
+// Pinned host memory for a key: uint64, contiguous, wiped when its last owner lets go
+// (wiped_storage.h). ResourceExhausted (overloaded) where the
 // device's pinned pool has no more.
 absl::StatusOr<value::Tensor> AllocateKey(runtime::Device& device, std::vector<int64_t> shape);
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/runtime/host/puppet_device.h"
+#include "core/value/tensor.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
@@ -16,6 +18,7 @@ namespace {
 
 using ::cipherd::testing::Download;
 using ::cipherd::testing::SmallPools;
+using ::testing::Each;
 using ::testing::ElementsAreArray;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
@@ -43,6 +46,21 @@ class KeyResidencyTest : public ::testing::Test {
     EXPECT_OK(residency_->EnsureLoaded(pin, *stream_));
     return Download<uint64_t>(pin.device_keys().begin()->second.data.data(), kWordCount, *stream_)
         .value();
+  }
+
+  // What stands at `address`, which is free, as the next owner of the memory finds it.
+  std::vector<uint64_t> FoundAt(const void* address) {
+    const std::unique_ptr<runtime::Stream> stream = device_->CreateStream("next owner").value();
+    std::vector<value::Tensor> taken;
+    for (int i = 0; i < 4096; ++i) {
+      taken.push_back(
+          value::Tensor::AllocateOn(*stream, value::DType::kUint64, {kWordCount}).value());
+      if (taken.back().data() == address) {
+        return Download<uint64_t>(address, kWordCount, *stream).value();
+      }
+    }
+    ADD_FAILURE() << "the memory is not handed out";
+    return {};
   }
 
   std::unique_ptr<runtime::host::PuppetDevice> device_;
@@ -126,6 +144,7 @@ TEST_F(KeyResidencyTest, ASetThatNobodyPinsDoesNotKeepItsHostMemory) {
   {
     std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
     ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+    device_->RunAll();
     keys.reset();
     for (int i = 2; i <= kHostSets + 1; ++i) Put(i);
     // Pinned, it outlasted the others.
@@ -162,6 +181,89 @@ TEST_F(KeyResidencyTest, ASetDroppedBeforeItsFirstPinDoesNotStay) {
   EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(1, 0)));
   pin->Release();
   EXPECT_EQ(residency_->stats().used_bytes, 0);
+}
+
+TEST_F(KeyResidencyTest, HostMemoryStaysUntilItIsCopied) {
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(1));
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+  }
+  // The copies are still to come.
+  EXPECT_GT(device_->PendingCount(*stream_), 0u);
+  for (int i = 2; i <= kHostSets + 1; ++i) Put(i);
+  ASSERT_OK_AND_ASSIGN(KeySetRef keys, AwaitKeys(*store_, "alice", TestKeySetId(1)));
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+    EXPECT_THAT(ReadFirstKey(*pin), ElementsAreArray(KeyWords(1, 0)));
+    EXPECT_EQ(residency_->stats().loads, 1u);
+  }
+  keys.reset();
+  for (int i = 2; i <= kHostSets + 1; ++i) Put(i);
+  EXPECT_THAT(store_->Find("alice", TestKeySetId(1)),
+              ::cipherd::testing::StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(KeyResidencyTest, HostMemoryGoesWithTheNextPinWhereItWasCopiedLate) {
+  const KeySetRef other = Put(2);
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(1));
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+  }
+  device_->RunAll();
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(other);
+  for (int i = 3; i <= kHostSets + 2; ++i) Put(i);
+  EXPECT_THAT(store_->Find("alice", TestKeySetId(1)),
+              ::cipherd::testing::StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(KeyResidencyTest, ADroppedSetIsWipedOnceItHasBeenCopied) {
+  const void* address = nullptr;
+  const KeySetRef keys = Put(1);
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+    ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));
+    address = pin->device_keys().begin()->second.data.data();
+  }
+  // The copies are still to come.
+  EXPECT_GT(device_->PendingCount(*stream_), 0u);
+  ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(1)));
+  device_->RunAll();
+  EXPECT_THAT(FoundAt(address), Each(0));
+}
+
+TEST_F(KeyResidencyTest, ASetThatMadeRoomIsWiped) {
+  const void* address = nullptr;
+  for (int i : {1, 2}) {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(i));
+    ReadFirstKey(*pin);
+    if (i == 1) address = pin->device_keys().begin()->second.data.data();
+  }
+  ASSERT_OK_AND_ASSIGN(const auto other, device_->CreateStream("other"));
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(3));
+  ASSERT_OK(residency_->EnsureLoaded(*pin, *other));
+  EXPECT_NE(pin->device_keys().begin()->second.data.data(), address) << "before it is wiped";
+  device_->RunAll();
+  EXPECT_THAT(FoundAt(address), Each(0));
+}
+
+TEST_F(KeyResidencyTest, WhereMemoryIsShortASetWaitsForTheWipingOfAnother) {
+  runtime::DeviceOptions pools = SmallPools();
+  pools.device_memory.slab_bytes = pools.device_memory.budget_bytes = kSetBytes;
+  ASSERT_OK_AND_ASSIGN(const auto small, runtime::host::PuppetDevice::Open({}, pools));
+  KeyResidency residency(*small, kSetBytes);
+  ASSERT_OK_AND_ASSIGN(const auto first, small->CreateStream("first"));
+  ASSERT_OK_AND_ASSIGN(const auto second, small->CreateStream("second"));
+  {
+    std::optional<KeyResidency::Pin> pin = residency.TryPin(Put(1));
+    ASSERT_OK(residency.EnsureLoaded(*pin, *first));
+    small->RunAll();
+  }
+  std::optional<KeyResidency::Pin> pin = residency.TryPin(Put(2));
+  ASSERT_OK(residency.EnsureLoaded(*pin, *second));
+  const void* const words = pin->device_keys().begin()->second.data.data();
+  ASSERT_OK_AND_ASSIGN(const std::vector<uint64_t> read,
+                       Download<uint64_t>(words, kWordCount, *second));
+  EXPECT_THAT(read, ElementsAreArray(KeyWords(2, 0)));
 }
 
 }  // namespace

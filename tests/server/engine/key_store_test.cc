@@ -1,9 +1,14 @@
 #include "server/engine/key_store.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "core/value/tensor.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
 #include "tests/server/engine/test_program.h"
@@ -15,6 +20,7 @@ namespace {
 
 using ::cipherd::testing::OpenTestDevice;
 using ::cipherd::testing::StatusIs;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
 
@@ -32,6 +38,19 @@ class KeyStoreTest : public ::testing::Test {
         store_, KeyStore::Open(
                     *device_, options,
                     [this](const KeySetInfo& keys) { dropped_.push_back(keys.id); }, clock_));
+  }
+
+  // What stands at `address`, which is free, as the next owner of the memory finds it.
+  std::vector<uint64_t> FoundAt(const void* address) {
+    std::vector<value::Tensor> taken;
+    for (int i = 0; i < 4096; ++i) {
+      taken.push_back(
+          value::Tensor::AllocatePinned(*device_, value::DType::kUint64, {kWordCount}).value());
+      const uint64_t* const words = taken.back().data_as<uint64_t>();
+      if (words == address) return {words, words + kWordCount};
+    }
+    ADD_FAILURE() << "the memory is not handed out";
+    return {};
   }
 
   size_t PinnedBytes() { return device_->pinned_memory_stats().allocated_bytes; }
@@ -54,6 +73,26 @@ TEST_F(KeyStoreTest, ASetIsFoundByItsTenantOnly) {
   EXPECT_EQ(foreign, store_->Find("carol", id).status());
   EXPECT_EQ(ReasonOf(unknown), ReasonOf(foreign));
   EXPECT_EQ(unknown.message().size(), foreign.message().size());
+}
+
+TEST_F(KeyStoreTest, ASetIsWipedFromHostMemoryWhenItsLastOwnerHasGone) {
+  ASSERT_OK_AND_ASSIGN(KeySetRef keys, PutTestKeys(*store_, "alice", TestKeySetId(1), 1));
+  const void* const address = keys->keys.begin()->second.data.data();
+  ASSERT_OK(DropTestKeys(*store_, "alice", TestKeySetId(1)));
+  EXPECT_EQ(*static_cast<const uint64_t*>(address), KeyWords(1, 0).front());
+  keys.reset();
+  EXPECT_THAT(FoundAt(address), Each(0));
+}
+
+TEST_F(KeyStoreTest, AnUploadThatIsGivenUpIsWiped) {
+  const void* address = nullptr;
+  {
+    ASSERT_OK_AND_ASSIGN(KeyUpload upload, store_->Reserve("alice", kSetBytes));
+    ASSERT_OK_AND_ASSIGN(const value::Tensor key, upload.Allocate({kWordCount}));
+    std::ranges::fill(std::span(key.data_as<uint64_t>(), kWordCount), 77);
+    address = key.data();
+  }
+  EXPECT_THAT(FoundAt(address), Each(0));
 }
 
 TEST_F(KeyStoreTest, TenantsWithEqualContentHaveASetEach) {
