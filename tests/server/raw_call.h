@@ -36,15 +36,16 @@ class RawCall {
     return Await();
   }
   void Cancel() { context_.TryCancel(); }
-  // Half-closes, and takes what is still sent. Once.
-  grpc::Status Finish() {
+  // Half-closes, and takes what is still sent: into `responses`, where they are given. Once.
+  grpc::Status Finish(std::vector<std::string>* responses = nullptr) {
     is_finished_ = true;
     call_->WritesDone(nullptr);
     Await();
-    grpc::ByteBuffer ignored;
-    do {
-      call_->Read(&ignored, nullptr);
-    } while (Await());
+    for (grpc::ByteBuffer response;; response.Clear()) {
+      call_->Read(&response, nullptr);
+      if (!Await()) break;
+      if (responses != nullptr) responses->push_back(BytesOf(response));
+    }
     grpc::Status status;
     call_->Finish(&status, nullptr);
     Await();
@@ -52,6 +53,15 @@ class RawCall {
   }
 
  private:
+  static std::string BytesOf(const grpc::ByteBuffer& buffer) {
+    std::vector<grpc::Slice> slices;
+    if (!buffer.Dump(&slices).ok()) return {};
+    std::string bytes;
+    for (const grpc::Slice& slice : slices) {
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    return bytes;
+  }
   bool Await() {
     void* tag = nullptr;
     bool ok = false;
