@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -27,6 +28,9 @@ using programs::EdgeState;
 using programs::Operation;
 using programs::OperationKind;
 
+// Of a program's: more than caches hold where keys are large, and memory for a moment only.
+constexpr int kMostKeys = 32;
+
 class Meter {
  public:
   static absl::StatusOr<Meter> Make(const std::shared_ptr<const programs::CheckedProgram>& program,
@@ -37,15 +41,7 @@ class Meter {
     CIPHERD_ASSIGN_OR_RETURN(meter.end_, device.CreateEvent());
     CIPHERD_ASSIGN_OR_RETURN(meter.context_,
                              ckks::DeviceContext::Create(program->context, device, *meter.stream_));
-    CIPHERD_ASSIGN_OR_RETURN(meter.key_,
-                             programs::PlaceholderKey::Make(*meter.context_, *meter.stream_));
-    const std::vector<uint64_t> addresses(std::max(1, program->keys.size()), meter.key_->address());
-    CIPHERD_ASSIGN_OR_RETURN(meter.key_table_,
-                             value::Tensor::AllocateOn(*meter.stream_, value::DType::kUint64,
-                                                       {static_cast<int64_t>(addresses.size())}));
-    CIPHERD_RETURN_IF_ERROR(meter.stream_->CopyAsync(meter.key_table_.data(), addresses.data(),
-                                                     meter.key_table_.bytes()));
-    CIPHERD_RETURN_IF_ERROR(meter.stream_->Synchronize());
+    CIPHERD_RETURN_IF_ERROR(meter.MakeKeys());
     return meter;
   }
 
@@ -62,6 +58,29 @@ class Meter {
  private:
   Meter(std::shared_ptr<const programs::CheckedProgram> program, const CostOptions& options)
       : program_(std::move(program)), options_(options) {}
+
+  // A table for each copy, in which no key has the place that it has in another: a program reads
+  // each of its keys from memory, not the last one again from a cache.
+  absl::Status MakeKeys() {
+    const int key_count = std::max(1, program_->keys.size());
+    for (int i = 0; i < std::clamp(key_count, kOperationCopies, kMostKeys); ++i) {
+      CIPHERD_ASSIGN_OR_RETURN(keys_.emplace_back(),
+                               programs::PlaceholderKey::Make(*context_, *stream_));
+    }
+    for (int copy = 0; copy < kOperationCopies; ++copy) {
+      std::vector<uint64_t> addresses;
+      for (int i = 0; i < key_count; ++i) {
+        addresses.push_back(keys_[(i + copy) % keys_.size()]->address());
+      }
+      CIPHERD_ASSIGN_OR_RETURN(
+          const value::Tensor table,
+          value::Tensor::AllocateOn(*stream_, value::DType::kUint64, {key_count}));
+      key_tables_.push_back(table);
+      CIPHERD_RETURN_IF_ERROR(stream_->CopyAsync(table.data(), addresses.data(), table.bytes()));
+      CIPHERD_RETURN_IF_ERROR(stream_->Synchronize());
+    }
+    return absl::OkStatus();
+  }
 
   const EdgeState& StateOf(const std::string& edge) const {
     return program_->edges.find(edge)->second;
@@ -118,10 +137,10 @@ class Meter {
     return zero;
   }
 
-  // What enqueues `operation` once, on operands that it holds.
-  absl::StatusOr<std::function<absl::StatusOr<Ciphertext>()>> Runner(const Operation& operation) {
+  // What enqueues `operation` once, on operands that it holds and the given keys.
+  using Run = std::function<absl::StatusOr<Ciphertext>(const ckks::KeyTable& keys)>;
+  absl::StatusOr<Run> Runner(const Operation& operation) {
     const ckks::Evaluator evaluator(*context_);
-    const ckks::KeyTable keys{program_->keys, key_table_};
     runtime::Stream& stream = *stream_;
     CIPHERD_ASSIGN_OR_RETURN(const Ciphertext a, ZeroCiphertext(StateOf(operation.a)));
     switch (operation.kind) {
@@ -130,7 +149,7 @@ class Meter {
       case OperationKind::kMultiply: {
         CIPHERD_ASSIGN_OR_RETURN(const Ciphertext b, ZeroCiphertext(StateOf(operation.b)));
         const OperationKind kind = operation.kind;
-        return [=, &stream] {
+        return [=, &stream](const ckks::KeyTable&) {
           return kind == OperationKind::kAdd        ? evaluator.Add(a, b, stream)
                  : kind == OperationKind::kSubtract ? evaluator.Subtract(a, b, stream)
                                                     : evaluator.Multiply(a, b, stream);
@@ -142,29 +161,34 @@ class Meter {
         CIPHERD_ASSIGN_OR_RETURN(const Plaintext b,
                                  ZeroPlaintext(operation, value::ModulusBasis::kQ));
         const OperationKind kind = operation.kind;
-        return [=, &stream] {
+        return [=, &stream](const ckks::KeyTable&) {
           return kind == OperationKind::kAddPlain        ? evaluator.AddPlain(a, b, stream)
                  : kind == OperationKind::kSubtractPlain ? evaluator.SubtractPlain(a, b, stream)
                                                          : evaluator.MultiplyPlain(a, b, stream);
         };
       }
       case OperationKind::kNegate:
-        return [=, &stream] { return evaluator.Negate(a, stream); };
+        return [=, &stream](const ckks::KeyTable&) { return evaluator.Negate(a, stream); };
       case OperationKind::kSquare:
-        return [=, &stream] { return evaluator.Square(a, stream); };
+        return [=, &stream](const ckks::KeyTable&) { return evaluator.Square(a, stream); };
       case OperationKind::kRelinearize:
-        return [=, &stream] { return evaluator.Relinearize(a, keys, stream); };
+        return [=, &stream](const ckks::KeyTable& keys) {
+          return evaluator.Relinearize(a, keys, stream);
+        };
       case OperationKind::kRescale:
-        return [=, &stream] { return evaluator.Rescale(a, stream); };
+        return [=, &stream](const ckks::KeyTable&) { return evaluator.Rescale(a, stream); };
       case OperationKind::kDropToDepth:
-        return [=, &stream, depth = operation.depth] {
+        return [=, &stream, depth = operation.depth](const ckks::KeyTable&) {
           return evaluator.DropToDepth(a, depth, stream);
         };
       case OperationKind::kRotate:
-        return
-            [=, &stream, step = operation.step] { return evaluator.Rotate(a, step, keys, stream); };
+        return [=, &stream, step = operation.step](const ckks::KeyTable& keys) {
+          return evaluator.Rotate(a, step, keys, stream);
+        };
       case OperationKind::kConjugate:
-        return [=, &stream] { return evaluator.Conjugate(a, keys, stream); };
+        return [=, &stream](const ckks::KeyTable& keys) {
+          return evaluator.Conjugate(a, keys, stream);
+        };
       case OperationKind::kLinearTransform: {
         const ckks::BsgsPlan& plan = program_->plans.find(operation.name)->second;
         std::map<int64_t, Plaintext> diagonals;
@@ -174,7 +198,7 @@ class Meter {
                                      ZeroPlaintext(operation, plan.diagonal_basis()));
           }
         }
-        return [=, &stream, &plan] {
+        return [=, &stream, &plan](const ckks::KeyTable& keys) {
           return ckks::ApplyLinearTransform(evaluator, plan, diagonals, a, keys, stream);
         };
       }
@@ -185,11 +209,13 @@ class Meter {
   absl::StatusOr<double> Measure(const Operation& operation) {
     CIPHERD_ASSIGN_OR_RETURN(const auto run, Runner(operation));
     // Once without a graph: what is done at first use is done.
-    CIPHERD_RETURN_IF_ERROR(run().status());
+    CIPHERD_RETURN_IF_ERROR(run({program_->keys, key_tables_[0]}).status());
     CIPHERD_RETURN_IF_ERROR(stream_->Synchronize());
     CIPHERD_RETURN_IF_ERROR(stream_->BeginCapture(/*check_liveness=*/false));
     absl::Status enqueued;
-    for (int i = 0; i < kOperationCopies && enqueued.ok(); ++i) enqueued = run().status();
+    for (int i = 0; i < kOperationCopies && enqueued.ok(); ++i) {
+      enqueued = run({program_->keys, key_tables_[i]}).status();
+    }
     CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Graph> graph, stream_->EndCapture());
     CIPHERD_RETURN_IF_ERROR(enqueued);
     std::vector<double> seconds;
@@ -212,8 +238,8 @@ class Meter {
   std::shared_ptr<runtime::Event> begin_;
   std::shared_ptr<runtime::Event> end_;
   std::unique_ptr<ckks::DeviceContext> context_;
-  std::shared_ptr<const programs::PlaceholderKey> key_;
-  value::Tensor key_table_;
+  std::vector<std::shared_ptr<const programs::PlaceholderKey>> keys_;
+  std::vector<value::Tensor> key_tables_;
   std::map<std::string, double> seconds_;
 };
 
