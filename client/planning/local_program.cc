@@ -58,6 +58,9 @@ absl::StatusOr<size_t> ItemCountOf(const programs::ProgramSpec& spec, const Name
   return count;
 }
 
+// For a median, however few samples there are.
+constexpr size_t kLeastTimedReplays = 5;
+
 }  // namespace
 
 LocalProgram::LocalProgram(std::shared_ptr<const programs::CheckedProgram> program,
@@ -131,6 +134,20 @@ absl::StatusOr<value::ValueTree> LocalProgram::EncryptInput(const programs::Prog
   return value::ValueTree::Value(seeded.ciphertext.ToValue(parameters, program_->context->id()));
 }
 
+absl::StatusOr<value::ValueTree> LocalProgram::Replay(const std::vector<value::ValueTree>& inputs) {
+  CIPHERD_ASSIGN_OR_RETURN(const execution::CopyHandle copied,
+                           captured_->CopyInputsFrom(inputs, {.stream = stream_.get()}));
+  CIPHERD_RETURN_IF_ERROR(stream_->Record(*begin_));
+  CIPHERD_ASSIGN_OR_RETURN(value::ValueTree results,
+                           captured_->ReplayPrepared(*stream_, {.copy_handle = copied}));
+  CIPHERD_RETURN_IF_ERROR(stream_->Record(*end_));
+  CIPHERD_RETURN_IF_ERROR(stream_->Synchronize());
+  CIPHERD_ASSIGN_OR_RETURN(const double seconds, end_->SecondsSince(*begin_));
+  // The first one touches memory that nobody has used; a daemon's load does that.
+  if (std::exchange(is_warm_, true)) replay_seconds_.push_back(seconds);
+  return results;
+}
+
 absl::Status LocalProgram::EvaluateSome(const NamedVectors& inputs, size_t first, size_t last,
                                         NamedVectors& outputs) {
   const programs::ProgramSpec& spec = program_->spec;
@@ -142,15 +159,10 @@ absl::Status LocalProgram::EvaluateSome(const NamedVectors& inputs, size_t first
         EncryptInput(input, Vectors(items.begin() + first, items.begin() + last)));
   }
   trees.push_back(value::ValueTree::Leaf(key_table_));
-  CIPHERD_ASSIGN_OR_RETURN(const execution::CopyHandle copied,
-                           captured_->CopyInputsFrom(trees, {.stream = stream_.get()}));
-  CIPHERD_RETURN_IF_ERROR(stream_->Record(*begin_));
-  CIPHERD_ASSIGN_OR_RETURN(const value::ValueTree results,
-                           captured_->ReplayPrepared(*stream_, {.copy_handle = copied}));
-  CIPHERD_RETURN_IF_ERROR(stream_->Record(*end_));
-  CIPHERD_RETURN_IF_ERROR(stream_->Synchronize());
-  CIPHERD_ASSIGN_OR_RETURN(const double seconds, end_->SecondsSince(*begin_));
-  replay_seconds_.push_back(seconds);
+  CIPHERD_ASSIGN_OR_RETURN(value::ValueTree results, Replay(trees));
+  while (replay_seconds_.size() < kLeastTimedReplays) {
+    CIPHERD_ASSIGN_OR_RETURN(results, Replay(trees));
+  }
   const secret::Decryptor decryptor(secret_key_);
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     const std::string path = absl::StrCat("outputs['", spec.outputs[i].name, "']");

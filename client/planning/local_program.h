@@ -42,7 +42,7 @@ class LocalProgram {
   // program was not planned for, or a result far beyond (client/planned_range.h).
   absl::StatusOr<NamedVectors> Evaluate(const NamedVectors& inputs);
 
-  // The median over the replays so far; 0 before the first.
+  // The median over the replays so far, some of which only serve this; 0 before the first.
   double replay_seconds() const;
 
  private:
@@ -51,6 +51,8 @@ class LocalProgram {
 
   absl::Status MakeKeys();
   absl::Status Capture(runtime::Device& device);
+  // Times it.
+  absl::StatusOr<value::ValueTree> Replay(const std::vector<value::ValueTree>& inputs);
   // Of items [first, last) of every input.
   absl::Status EvaluateSome(const NamedVectors& inputs, size_t first, size_t last,
                             NamedVectors& outputs);
@@ -68,6 +70,7 @@ class LocalProgram {
   std::unique_ptr<execution::CudaGraphProgram> captured_;
   std::shared_ptr<runtime::Event> begin_;
   std::shared_ptr<runtime::Event> end_;
+  bool is_warm_ = false;
   std::vector<double> replay_seconds_;
 };
 
