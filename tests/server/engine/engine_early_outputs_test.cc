@@ -208,7 +208,9 @@ TEST_P(EngineEarlyOutputsTest, AFaultAfterTheFirstOutputEndsTheRequestAndTheWork
   // These may come to their end before the completion thread learns of the fault.
   for (EarlyCall* before : {call.get(), partner.get()}) {
     const absl::Status result = before->result();
-    if (!result.ok()) EXPECT_THAT(result, StatusIs(absl::StatusCode::kUnavailable));
+    if (!result.ok()) {
+      EXPECT_THAT(result, StatusIs(absl::StatusCode::kUnavailable));
+    }
     EXPECT_TRUE(before->saw_right_words());
   }
   while (!served().is_ready()) std::this_thread::yield();
