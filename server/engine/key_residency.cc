@@ -39,6 +39,9 @@ KeyResidency::~KeyResidency() {
   }
   for (const std::unique_ptr<Entry>& entry : evicted_) Wipe(*entry);
   for (Entry* entry : lru_) Wipe(*entry);
+  // A process that ends next does not wait for what it has enqueued.
+  absl::MutexLock wipe_lock(&wipe_mu_);
+  if (wiping_ != nullptr) wiping_->Synchronize().IgnoreError();
 }
 
 std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {

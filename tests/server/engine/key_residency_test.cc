@@ -9,6 +9,7 @@
 #include "core/value/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/engine/freed_memory.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
 #include "tests/testing/status_matchers.h"
@@ -48,21 +49,13 @@ class KeyResidencyTest : public ::testing::Test {
         .value();
   }
 
-  // What stands at `address`, which is free, as the next owner of the memory finds it.
   std::vector<uint64_t> FoundAt(const void* address) {
     const std::unique_ptr<runtime::Stream> stream = device_->CreateStream("next owner").value();
-    std::vector<value::Tensor> taken;
-    for (int i = 0; i < 4096; ++i) {
-      taken.push_back(
-          value::Tensor::AllocateOn(*stream, value::DType::kUint64, {kWordCount}).value());
-      if (taken.back().data() == address) {
-        return Download<uint64_t>(address, kWordCount, *stream).value();
-      }
-    }
-    ADD_FAILURE() << "the memory is not handed out";
-    return {};
+    const value::Tensor taken = TakeAt(address, [&] {
+      return value::Tensor::AllocateOn(*stream, value::DType::kUint64, {kWordCount});
+    });
+    return Download<uint64_t>(taken.data(), kWordCount, *stream).value();
   }
-
   std::unique_ptr<runtime::host::PuppetDevice> device_;
   std::unique_ptr<runtime::Stream> stream_;
   int release_count_ = 0;
@@ -244,6 +237,19 @@ TEST_F(KeyResidencyTest, ASetThatMadeRoomIsWiped) {
   EXPECT_NE(pin->device_keys().begin()->second.data.data(), address) << "before it is wiped";
   device_->RunAll();
   EXPECT_THAT(FoundAt(address), Each(0));
+}
+
+TEST_F(KeyResidencyTest, WhatIsHereAtTheEndIsWiped) {
+  const void* address = nullptr;
+  {
+    std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(1));
+    ReadFirstKey(*pin);
+    address = pin->device_keys().begin()->second.data.data();
+  }
+  residency_.reset();
+  // Nothing is left to be run.
+  EXPECT_THAT(FoundAt(address), Each(0));
+  residency_.emplace(*device_, 2 * kSetBytes);
 }
 
 TEST_F(KeyResidencyTest, WhereMemoryIsShortASetWaitsForTheWipingOfAnother) {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
+#include "tests/server/engine/freed_memory.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
 #include "tests/testing/status_matchers.h"
@@ -40,19 +41,13 @@ class KeyStoreTest : public ::testing::Test {
                     [this](const KeySetInfo& keys) { dropped_.push_back(keys.id); }, clock_));
   }
 
-  // What stands at `address`, which is free, as the next owner of the memory finds it.
   std::vector<uint64_t> FoundAt(const void* address) {
-    std::vector<value::Tensor> taken;
-    for (int i = 0; i < 4096; ++i) {
-      taken.push_back(
-          value::Tensor::AllocatePinned(*device_, value::DType::kUint64, {kWordCount}).value());
-      const uint64_t* const words = taken.back().data_as<uint64_t>();
-      if (words == address) return {words, words + kWordCount};
-    }
-    ADD_FAILURE() << "the memory is not handed out";
-    return {};
+    const value::Tensor taken = TakeAt(address, [&] {
+      return value::Tensor::AllocatePinned(*device_, value::DType::kUint64, {kWordCount});
+    });
+    const uint64_t* const words = taken.data_as<uint64_t>();
+    return {words, words + kWordCount};
   }
-
   size_t PinnedBytes() { return device_->pinned_memory_stats().allocated_bytes; }
 
   std::unique_ptr<runtime::Device> device_;
