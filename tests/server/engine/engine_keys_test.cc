@@ -14,6 +14,7 @@
 #include "server/engine/failure_reason.h"
 #include "tests/server/engine/engine_fixture.h"
 #include "tests/server/engine/held_file.h"
+#include "tests/server/engine/key_directory.h"
 
 namespace cipherd::engine {
 namespace {
@@ -29,16 +30,12 @@ constexpr int64_t kSetBytes = 2 * kWordCount * 8;
 class EngineKeysTest : public EngineTest {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "cipherd_keys_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
     options_ = SmallEngine();
     options_.keys.directory = directory_;
   }
   void TearDown() override {
     EngineTest::TearDown();
     engine_.reset();
-    fs::remove_all(directory_);
   }
 
   // Serves, with keys of "alice" and "bob" on file only.
@@ -94,7 +91,8 @@ class EngineKeysTest : public EngineTest {
     return {};
   }
 
-  std::string directory_;
+  const KeyDirectory key_directory_;
+  const std::string& directory_ = key_directory_.path();
   EngineOptions options_;
 };
 

@@ -15,6 +15,7 @@
 #include "server/engine/failure_reason.h"
 #include "server/engine/key_store.h"
 #include "tests/server/engine/held_file.h"
+#include "tests/server/engine/key_directory.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
 #include "tests/testing/status_matchers.h"
@@ -35,16 +36,10 @@ constexpr int64_t kSetBytes = 2 * kWordCount * 8;
 class KeyTiersTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "cipherd_keys_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
     ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice("cpu"));
     Open(Room(9, 9));
   }
-  void TearDown() override {
-    store_.reset();
-    fs::remove_all(directory_);
-  }
+  void TearDown() override { store_.reset(); }
 
   KeyStore::Options Room(int host_sets, int file_sets) {
     return {.budget_bytes = host_sets * kSetBytes,
@@ -86,7 +81,8 @@ class KeyTiersTest : public ::testing::Test {
   // Ends the store, so that what its threads had to do is done.
   void Close() { store_.reset(); }
 
-  std::string directory_;
+  const KeyDirectory key_directory_;
+  const std::string& directory_ = key_directory_.path();
   std::unique_ptr<runtime::Device> device_;
   base::FakeClock clock_{absl::FromUnixSeconds(1'700'000'000)};
   std::vector<std::string> dropped_;

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
 #include "server/engine/key_store.h"
+#include "tests/server/engine/key_directory.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
 #include "tests/testing/status_matchers.h"
@@ -32,9 +33,6 @@ constexpr int64_t kSetBytes = 2 * kWordCount * 8;
 class SharedKeysTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "cipherd_keys_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
     ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice("cpu"));
     first_ = Open(Room(9));
     second_ = Open(Room(9));
@@ -42,7 +40,6 @@ class SharedKeysTest : public ::testing::Test {
   void TearDown() override {
     first_.reset();
     second_.reset();
-    fs::remove_all(directory_);
   }
 
   KeyStore::Options Room(int file_sets) {
@@ -90,7 +87,8 @@ class SharedKeysTest : public ::testing::Test {
     DropTestKeys(store, "nobody", TestKeySetId(1)).IgnoreError();
   }
 
-  std::string directory_;
+  const KeyDirectory key_directory_;
+  const std::string& directory_ = key_directory_.path();
   std::unique_ptr<runtime::Device> device_;
   base::FakeClock clock_{absl::FromUnixSeconds(1'700'000'000)};
   std::unique_ptr<KeyStore> first_, second_;
