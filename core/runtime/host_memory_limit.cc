@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "core/base/control_group.h"
 
 namespace cipherd::runtime {
 namespace {
@@ -21,15 +22,6 @@ std::optional<size_t> ParseBytes(const std::string& text) {
   uint64_t bytes = 0;
   if (!absl::SimpleAtoi(text, &bytes)) return std::nullopt;
   return bytes;
-}
-
-// Where the process's own control group (version 2) is, or empty.
-std::string GroupDirectory() {
-  std::istringstream lines(ReadText("/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "";
 }
 
 }  // namespace
@@ -56,10 +48,8 @@ std::optional<size_t> ParseGroupHeadroom(const std::string& max, const std::stri
 
 std::optional<size_t> AvailableHostBytes() {
   std::optional<size_t> available = ParseMemAvailable(ReadText("/proc/meminfo"));
-  const std::string group = GroupDirectory();
-  if (group.empty()) return available;
-  const std::optional<size_t> headroom =
-      ParseGroupHeadroom(ReadText(group + "/memory.max"), ReadText(group + "/memory.current"));
+  const std::optional<size_t> headroom = ParseGroupHeadroom(
+      base::ReadControlGroupFile("memory.max"), base::ReadControlGroupFile("memory.current"));
   if (!headroom.has_value()) return available;
   return available.has_value() ? std::min(*available, *headroom) : headroom;
 }

@@ -1,19 +1,10 @@
 #include "core/runtime/host/thread_team.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "core/base/processor_count.h"
+
 namespace cipherd::runtime::host {
-namespace {
-
-int ProcessorCount() {
-  cpu_set_t processors;
-  if (sched_getaffinity(0, sizeof(processors), &processors) == 0) return CPU_COUNT(&processors);
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-}  // namespace
 
 bool ThreadTeam::Loop::VisitNext() {
   const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
@@ -35,7 +26,7 @@ ThreadTeam::~ThreadTeam() {
 }
 
 ThreadTeam& ThreadTeam::OfProcess() {
-  static auto* const team = new ThreadTeam(ProcessorCount());
+  static auto* const team = new ThreadTeam(base::ProcessorCount());
   return *team;
 }
 
