@@ -46,6 +46,12 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
   app.add_option("--workers", options.engine.workers,
                  "Workers, each with its own transfer, compute and output streams")
       ->capture_default_str();
+  app.add_option_function<double>(
+         "--worker-spin", [&spin = options.engine.spin](double s) { spin = absl::Seconds(s); },
+         "With CUDA, how long a worker's threads look for the next request, and for the end of a "
+         "lone one, before they sleep: a processor's time against microseconds of latency "
+         "(seconds)")
+      ->default_str("0.005 with four processors a worker or more, else 0.0002");
   app.add_option("--instances", options.engine.instances,
                  "Captured instances of each program on each worker")
       ->capture_default_str();

@@ -19,7 +19,7 @@ CompletionPoller::CompletionPoller(Options options) : options_(options) {
 absl::StatusOr<bool> CompletionPoller::Await(std::span<const runtime::Event* const> events,
                                              absl::Duration& expected,
                                              const std::atomic<bool>& give_up,
-                                             const Listener& listener) {
+                                             const Listener& listener, absl::Duration awake) {
   const absl::Time start = absl::Now();
   size_t next = 0;
   const auto look = [&]() -> absl::StatusOr<bool> {
@@ -35,7 +35,7 @@ absl::StatusOr<bool> CompletionPoller::Await(std::span<const runtime::Event* con
   };
   CIPHERD_ASSIGN_OR_RETURN(bool is_done, look());
   // The expectation is a guess, and sleeps end late.
-  const absl::Time spin_start = start + 0.95 * expected - options_.nap;
+  const absl::Time spin_start = start + std::min(0.95 * expected - options_.nap, expected - awake);
   const absl::Time spin_end = start + 1.05 * expected + options_.spin;
   const absl::Time near_end = start + expected - options_.near_end;
   bool is_near = false;
@@ -53,7 +53,8 @@ absl::StatusOr<bool> CompletionPoller::Await(std::span<const runtime::Event* con
           options_.nap, is_awaited ? std::min(expected / 8, options_.longest_nap) : expected / 8);
       absl::SleepFor(std::min(next_look - now, nap));
     } else if (now < spin_end) {
-      for (int i = 0; i < 16; ++i) PauseWhileSpinning();
+      // Asking the driver takes long enough.
+      for (int i = 0; i < 2; ++i) PauseWhileSpinning();
     } else {
       absl::SleepFor(options_.nap);
     }

@@ -5,7 +5,8 @@
 //   CIPHERD_ASSIGN_OR_RETURN(bool done, poller.Await({&replayed, &copied}, expected, give_up, {}));
 //
 // The thread sleeps until shortly before the end that the latest wait of this kind leads it to
-// expect, then spins for a moment, then naps. Where nothing is in flight nobody polls.
+// expect, or for as long before as it is asked to be awake, then spins for a moment, then naps.
+// Where nothing is in flight nobody polls.
 #pragma once
 
 #include <atomic>
@@ -45,10 +46,11 @@ class CompletionPoller {
 
   // True once the last of `events` has completed, which are looked at in their order; false once
   // `give_up` is set; else the device's error. `expected` is how long the wait is likely to take,
-  // and becomes what it took.
+  // and becomes what it took. From `awake` before then on the thread does not sleep: a processor
+  // that has slept is slow when the end comes.
   absl::StatusOr<bool> Await(std::span<const runtime::Event* const> events,
                              absl::Duration& expected, const std::atomic<bool>& give_up,
-                             const Listener& listener);
+                             const Listener& listener, absl::Duration awake = absl::ZeroDuration());
 
  private:
   const Options options_;

@@ -42,22 +42,21 @@ void WorkerStreams::AwaitQuiet() {
 }
 
 absl::Status DeviceSubmission::LoadKeys(WorkerStreams& streams, KeyResidency& residency) {
-  std::vector<Item> kept;
   absl::Status failure;
   for (Item& item : items_) {
-    if (failure.ok()) {
-      const absl::Status loaded = residency.EnsureLoaded(item.keys, *streams.transfer);
-      if (absl::IsResourceExhausted(loaded)) {
-        // No room for the keys is this request's trouble; any other failure is the device's.
-        item.keys.Release();
-        refused_.push_back({std::move(item.request), loaded});
-        continue;
-      }
+    const absl::Status loaded = residency.EnsureLoaded(item.keys, *streams.transfer);
+    if (loaded.ok()) continue;
+    if (!absl::IsResourceExhausted(loaded)) {
       failure = loaded;
+      break;
     }
-    kept.push_back(std::move(item));
+    // No room for the keys is this request's trouble; any other failure is the device's.
+    item.keys.Release();
+    refused_.push_back({std::move(item.request), loaded});
   }
-  items_ = std::move(kept);
+  if (!refused_.empty()) {
+    std::erase_if(items_, [](const Item& item) { return item.request == nullptr; });
+  }
   may_be_under_way_ = !failure.ok();
   return failure;
 }

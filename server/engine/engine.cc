@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::
         .on_rebuild = [e](const absl::Status& rebuilt) { e->OnWorkerRebuild(rebuilt); },
         .completion = options.completion.value_or(is_cuda ? CompletionMode::kPolled
                                                           : CompletionMode::kNotified),
+        .spin = options.WorkerSpin(),
         .rebuild_pause = options.rebuild_pause,
         .records_timelines = engine->records_timelines_};
     CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker,

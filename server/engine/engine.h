@@ -189,7 +189,8 @@ class Engine {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Status OpenKeyStore();
-  void Enqueue(const RequestPtr& request, const Request::Continuation& continuation);
+  // With its keys, or ends it with why it has none.
+  void Enqueue(const RequestPtr& request, const absl::StatusOr<KeySetRef>& keys);
   void OnWorkerFault(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mu_);
   void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
   bool AnyWorkerServes() const;

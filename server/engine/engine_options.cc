@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/processor_count.h"
 #include "core/base/status_macros.h"
 
 namespace cipherd::engine {
@@ -24,6 +25,9 @@ absl::Status EngineOptions::Validate() const {
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.device_budget_bytes", keys.device_budget_bytes, 1));
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.tenant_budget_bytes", keys.tenant_budget_bytes, 1));
   CIPHERD_RETURN_IF_ERROR(CheckAtLeast("keys.file_budget_bytes", keys.file_budget_bytes, 1));
+  if (spin.has_value() && *spin < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("engine.spin: expected a time of at least 0");
+  }
   if (keys.time_to_live <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("engine.keys.time_to_live: expected a positive time");
   }
@@ -46,6 +50,13 @@ ServingSettings EngineOptions::DefaultServing() const {
   settings.warmup = warmup;
   settings.constant_memory_bytes = constant_memory_bytes;
   return settings;
+}
+
+absl::Duration EngineOptions::WorkerSpin() const {
+  constexpr int kProcessorsPerSpinningWorker = 4;
+  if (spin.has_value()) return *spin;
+  return base::ProcessorCount() >= kProcessorsPerSpinningWorker * workers ? absl::Milliseconds(5)
+                                                                          : absl::Microseconds(200);
 }
 
 }  // namespace cipherd::engine

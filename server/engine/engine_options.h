@@ -46,6 +46,10 @@ struct EngineOptions {
   KeyOptions keys;
   // Absent: polled with CUDA, notified on the CPU device.
   std::optional<CompletionMode> completion;
+  // So long a worker's threads spin before they sleep, where completion is polled (worker.h).
+  // Absent: 5 ms where there are four processors a worker or more, which keeps those of a busy
+  // worker awake, else 200 µs.
+  std::optional<absl::Duration> spin;
   // Between attempts to rebuild a worker after a fault.
   absl::Duration rebuild_pause = absl::Seconds(1);
   TenantQuotaOptions quotas;
@@ -54,6 +58,7 @@ struct EngineOptions {
   absl::Status Validate() const;
 
   ServingSettings DefaultServing() const;
+  absl::Duration WorkerSpin() const;
 };
 
 }  // namespace cipherd::engine

@@ -90,38 +90,35 @@ absl::StatusOr<Engine::ServedPtr> Engine::FindReady(const RequestHead& head,
 }
 
 void Engine::Submit(const RequestPtr& request, Request::Continuation continuation) {
-  request->set_continuation(continuation);
+  request->set_continuation(std::move(continuation));
   const std::shared_ptr<KeySetTicket> ticket = request->key_ticket();
   if (ticket == nullptr) {
-    request->set_keys(no_keys_);
-    Enqueue(request, continuation);
+    Enqueue(request, no_keys_);
     return;
   }
-  ticket->Await([this, request, continuation](const absl::StatusOr<KeySetRef>& keys) {
-    absl::Status status = keys.status();
-    if (keys.ok()) {
-      // One that was looked for was not known at admission.
-      const ProgramInfo& info = request->program().info();
-      status = CheckKeysFit(*(*keys)->info, info.keys, info.context_id);
-    }
-    if (status.ok()) {
-      request->set_keys(*keys);
-      Enqueue(request, continuation);
-      return;
-    }
-    request->Finish(RequestState::kReceiving, status);
-    continuation(status);
-  });
+  // Most are resident, and need nobody to call back.
+  if (const absl::StatusOr<KeySetRef>* const keys = ticket->result(); keys != nullptr) {
+    Enqueue(request, *keys);
+    return;
+  }
+  ticket->Await([this, request](const absl::StatusOr<KeySetRef>& keys) { Enqueue(request, keys); });
   // Who cancelled before the ticket was there has not told it.
   if (ticket->is_resolved()) return;
   if (const absl::Status alive = request->CheckAlive(); !alive.ok()) ticket->Abandon(alive);
 }
 
-void Engine::Enqueue(const RequestPtr& request, const Request::Continuation& continuation) {
-  const absl::Status status = scheduler_->Enqueue(request);
-  if (status.ok()) return;
-  request->Finish(RequestState::kReceiving, status);
-  continuation(status);
+void Engine::Enqueue(const RequestPtr& request, const absl::StatusOr<KeySetRef>& keys) {
+  absl::Status status = keys.status();
+  if (keys.ok() && *keys != no_keys_) {
+    // One that was looked for was not known at admission.
+    const ProgramInfo& info = request->program().info();
+    status = CheckKeysFit(*(*keys)->info, info.keys, info.context_id);
+  }
+  if (status.ok()) {
+    request->set_keys(*keys);
+    status = scheduler_->Enqueue(request);
+  }
+  if (!status.ok()) request->FinishUnqueued(status);
 }
 
 void Engine::Cancel(const RequestPtr& request) {

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace cipherd::engine {
+namespace {
+
+constexpr size_t kMostSpares = 8;
+
+}  // namespace
 
 void FairQueue::Push(RequestPtr request) {
   Find(request->head().tenant, /*at_front=*/false)->requests.push_back(std::move(request));
@@ -80,15 +85,23 @@ void FairQueue::RemoveIf(absl::FunctionRef<bool(const RequestPtr&)> is_dead,
 FairQueue::Line::iterator FairQueue::Find(const std::string& name, bool at_front) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end()) return found->second;
-  const auto entered = line_.insert(at_front ? line_.begin() : line_.end(), Tenant{name, {}, 0});
-  tenants_.emplace(name, entered);
+  if (spare_.empty()) spare_.emplace_back();
+  const auto entered = spare_.begin();
+  line_.splice(at_front ? line_.begin() : line_.end(), spare_, entered);
+  entered->name = name;
+  entered->passes = 0;
+  tenants_.emplace(entered->name, entered);
   return entered;
 }
 
 void FairQueue::EraseIfEmpty(Line::iterator tenant) {
   if (!tenant->requests.empty()) return;
   tenants_.erase(tenant->name);
-  line_.erase(tenant);
+  if (spare_.size() < kMostSpares) {
+    spare_.splice(spare_.begin(), line_, tenant);
+  } else {
+    line_.erase(tenant);
+  }
 }
 
 }  // namespace cipherd::engine

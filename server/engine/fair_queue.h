@@ -15,6 +15,7 @@
 #include <functional>
 #include <list>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -62,7 +63,10 @@ class FairQueue {
 
   // In the order of their turns; none without requests.
   Line line_;
-  std::unordered_map<std::string, Line::iterator> tenants_;
+  // Places in it that tenants have left, for the next who come: they keep their memory.
+  Line spare_;
+  // By the name at that place.
+  std::unordered_map<std::string_view, Line::iterator> tenants_;
   size_t size_ = 0;
 };
 

@@ -33,9 +33,9 @@ KeyResidency::KeyResidency(runtime::Device& device, int64_t budget_bytes,
 
 KeyResidency::~KeyResidency() {
   absl::MutexLock lock(&mu_);
-  if (lru_.size() != entries_.size()) {
-    spdlog::error("key residency: {} of {} key sets are still pinned",
-                  entries_.size() - lru_.size(), entries_.size());
+  if (!pinned_.empty()) {
+    spdlog::error("key residency: {} of {} key sets are still pinned", pinned_.size(),
+                  entries_.size());
   }
   for (const std::unique_ptr<Entry>& entry : evicted_) Wipe(*entry);
   for (Entry* entry : lru_) Wipe(*entry);
@@ -53,8 +53,8 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   if (const auto it = entries_.find(&info); it != entries_.end()) {
     Entry& entry = *it->second;
     if (entry.pins++ == 0) {
-      lru_.erase(entry.lru_position);
-      entry.host = keys;
+      pinned_.splice(pinned_.end(), lru_, entry.position);
+      if (!entry.is_copied) entry.host = keys;
     }
     ++stats_.hits;
     return Pin(this, &entry);
@@ -75,6 +75,7 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   entry->pins = 1;
   stats_.used_bytes += info.bytes;
   Entry* const raw = entry.get();
+  raw->position = pinned_.insert(pinned_.end(), raw);
   entries_.emplace(&info, std::move(entry));
   return Pin(this, raw);
 }
@@ -132,7 +133,7 @@ void KeyResidency::Unpin(Entry* entry) {
     {
       absl::MutexLock lock(&mu_);
       if (--entry->pins == 0) {
-        entry->lru_position = lru_.insert(lru_.end(), entry);
+        lru_.splice(lru_.end(), pinned_, entry->position);
         if (IsCopied(*entry)) {
           host = std::move(entry->host);
         } else {
@@ -147,7 +148,7 @@ void KeyResidency::Unpin(Entry* entry) {
 }
 
 std::unique_ptr<KeyResidency::Entry> KeyResidency::Remove(Entry* entry) {
-  lru_.erase(entry->lru_position);
+  lru_.erase(entry->position);
   stats_.used_bytes -= entry->info->bytes;
   const auto it = entries_.find(entry->info.get());
   std::unique_ptr<Entry> removed = std::move(it->second);
@@ -155,11 +156,12 @@ std::unique_ptr<KeyResidency::Entry> KeyResidency::Remove(Entry* entry) {
   return removed;
 }
 
-bool KeyResidency::IsCopied(const Entry& entry) {
-  if (entry.loaded == nullptr) return true;
+bool KeyResidency::IsCopied(Entry& entry) {
+  if (entry.is_copied || entry.loaded == nullptr) return true;
   const absl::StatusOr<bool> is_done = entry.loaded->Query();
   // A device that failed copies no more.
-  return !is_done.ok() || *is_done;
+  entry.is_copied = !is_done.ok() || *is_done;
+  return entry.is_copied;
 }
 
 void KeyResidency::LetGoOfCopied(std::vector<KeySetRef>& host) {

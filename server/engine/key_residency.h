@@ -97,11 +97,13 @@ class KeyResidency {
   struct Entry {
     KeySetInfoRef info;
     int pins = 0;  // guarded by mu_
-    // While it is pinned, and on until it has been copied: host memory is wiped when it is let go.
-    // Guarded by mu_; the holder of a pin may read it.
+    // Until it has been copied and nobody pins it: host memory is wiped when it is let go. Guarded
+    // by mu_; the holder of a pin may read it.
     KeySetRef host;
-    // Position in lru_ while nobody pins it. Guarded by mu_.
-    std::list<Entry*>::iterator lru_position;
+    // Its copy has been seen to be complete: the device is not asked again. Guarded by mu_.
+    bool is_copied = false;
+    // Position in lru_ while nobody pins it, else in pinned_. Guarded by mu_.
+    std::list<Entry*>::iterator position;
     // Serialises the load; taken without mu_.
     absl::Mutex load_mu;
     std::shared_ptr<runtime::Event> loaded;  // null until enqueued
@@ -111,7 +113,7 @@ class KeyResidency {
   absl::Status Load(Entry& entry, runtime::Stream& stream);
   void Unpin(Entry* entry) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the device reads nothing of it from host memory any more.
-  static bool IsCopied(const Entry& entry);
+  static bool IsCopied(Entry& entry);
   // Of sets whose pins were given up before.
   void LetGoOfCopied(std::vector<KeySetRef>& host) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Overwrites the set's words on `stream`, after all that has been enqueued there, and lets go of
@@ -134,6 +136,7 @@ class KeyResidency {
   std::map<const KeySetInfo*, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
   // Entries that nobody pins, least recently used first.
   std::list<Entry*> lru_ ABSL_GUARDED_BY(mu_);
+  std::list<Entry*> pinned_ ABSL_GUARDED_BY(mu_);
   // Whether an entry that nobody pins may still have its host memory.
   bool has_uncopied_ ABSL_GUARDED_BY(mu_) = false;
   // Made room, and are to be wiped by whoever loads next.

@@ -28,9 +28,9 @@ void KeySetTicket::Resolve(absl::StatusOr<KeySetRef> result) {
   if (continuation) continuation(result);
 }
 
-bool KeySetTicket::is_resolved() const {
+const absl::StatusOr<KeySetRef>* KeySetTicket::result() const {
   absl::MutexLock lock(&mu_);
-  return result_.has_value();
+  return result_.has_value() ? &*result_ : nullptr;
 }
 
 }  // namespace cipherd::engine

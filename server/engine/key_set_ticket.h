@@ -35,7 +35,9 @@ class KeySetTicket {
   void Abandon(const absl::Status& status) { Resolve(status); }
   void Resolve(absl::StatusOr<KeySetRef> result) ABSL_LOCKS_EXCLUDED(mu_);
 
-  bool is_resolved() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Null until there is one; it stays as it is then.
+  const absl::StatusOr<KeySetRef>* result() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool is_resolved() const { return result() != nullptr; }
 
  private:
   mutable absl::Mutex mu_;

@@ -77,6 +77,12 @@ bool Request::Finish(RequestState from, const absl::Status& status) {
   return true;
 }
 
+void Request::FinishUnqueued(const absl::Status& status) {
+  const Continuation continuation = std::exchange(continuation_, nullptr);
+  Finish(RequestState::kReceiving, status);
+  if (continuation) continuation(status);
+}
+
 void Request::TellOutputs(size_t count) {
   if (CheckAlive().ok()) output_listener_(count);
 }

@@ -113,6 +113,10 @@ class Request {
   // continuation (before the trees go back, where somebody may be reading early outputs).
   bool Finish(RequestState from, const absl::Status& status);
 
+  // The same, from kReceiving, of a request that was submitted and could not be queued: its
+  // continuation is told, too.
+  void FinishUnqueued(const absl::Status& status);
+
   // Tells the continuation that the result is there. In kReplying, by the worker, once.
   void ContinueWithResult();
 

@@ -12,6 +12,9 @@
 namespace cipherd::engine {
 namespace {
 
+// At most so long a worker spins that could not start what is queued.
+constexpr absl::Duration kLongestBusySpin = absl::Microseconds(200);
+
 void FinishAll(const std::vector<RequestPtr>& requests) {
   for (const RequestPtr& request : requests) {
     request->Finish(RequestState::kQueued, request->CheckAlive());
@@ -144,6 +147,10 @@ absl::Duration Scheduler::oldest_age() const {
   return oldest == absl::InfiniteFuture() ? absl::ZeroDuration() : clock_.Now() - oldest;
 }
 
+bool Scheduler::HasQueued() const {
+  return std::ranges::any_of(queues_, [](const Queue& queue) { return !queue.requests.empty(); });
+}
+
 Scheduler::Queue* Scheduler::FindQueue(const ServedProgram& program) {
   for (Queue& queue : queues_) {
     if (queue.program == &program) return &queue;
@@ -180,7 +187,8 @@ std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_
   for (Queue* queue : QueuesInTurn()) {
     const ServingSettings& settings = queue->program->settings();
     const int waiting = static_cast<int>(queue->requests.size());
-    if (claimant.BatchSize(*queue->program, waiting) == 0) continue;
+    const int wanted = claimant.BatchSize(*queue->program, waiting);
+    if (wanted == 0) continue;
     const absl::Time held_until = waiting < settings.largest_batch()
                                       ? queue->requests.oldest() + settings.max_batch_delay
                                       : absl::InfinitePast();
@@ -189,7 +197,7 @@ std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_
       next_look = std::min(next_look, held_until);
       continue;
     }
-    std::vector<RequestPtr> batch = TakeFrom(*queue, claimant);
+    std::vector<RequestPtr> batch = TakeFrom(*queue, wanted, claimant);
     if (batch.empty()) continue;
     // Its next turn comes after those of the others.
     const auto served = std::ranges::find(queues_, queue->program, &Queue::program);
@@ -199,10 +207,7 @@ std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_
   return {};
 }
 
-std::vector<RequestPtr> Scheduler::TakeFrom(Queue& queue, Claimant& claimant) {
-  const int waiting = static_cast<int>(queue.requests.size());
-  const int wanted = claimant.BatchSize(*queue.program, waiting);
-  if (wanted == 0) return {};
+std::vector<RequestPtr> Scheduler::TakeFrom(Queue& queue, int wanted, Claimant& claimant) {
   std::vector<RequestPtr> batch = queue.requests.Pop(
       wanted, [&](const RequestPtr& request) { return claimant.Claim(request); });
   const int claimed = static_cast<int>(batch.size());
@@ -241,7 +246,8 @@ void Scheduler::TellSpinners() { told_count_.fetch_add(1, std::memory_order_rele
 void Scheduler::AwaitChange(Claimant& claimant, absl::Duration spin, absl::Duration timeout) {
   if (spin > absl::ZeroDuration()) {
     const uint64_t seen = change_count_;
-    const absl::Duration longest = std::min(spin, timeout);
+    const absl::Duration longest =
+        std::min(HasQueued() ? std::min(spin, kLongestBusySpin) : spin, timeout);
     // Once more where it is told late of what it has seen before.
     for (bool is_told = true; is_told;) {
       const uint64_t told = told_count_.load(std::memory_order_relaxed);

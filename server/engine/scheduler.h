@@ -67,7 +67,8 @@ class Scheduler {
 
   // Blocks until `claimant` can start a batch, and returns its requests in kExecuting, in the order
   // in which they were claimed; none once `quit` is set or the scheduler closed. Looks for changes
-  // without sleeping for up to `spin` first.
+  // without sleeping for up to `spin` first; for less where requests wait, since what they wait for
+  // wakes it.
   std::vector<RequestPtr> Take(const std::atomic<bool>& quit, Claimant& claimant,
                                absl::Duration spin = absl::ZeroDuration());
 
@@ -98,6 +99,7 @@ class Scheduler {
     absl::Time held_since;
   };
 
+  bool HasQueued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Queue* FindQueue(const ServedProgram& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes out what is dead, and returns when the next one will be.
   absl::Time RemoveOverdue(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -106,7 +108,8 @@ class Scheduler {
   // Nothing where no batch can start; `next_look` moves to when a held one may, if that is sooner.
   std::vector<RequestPtr> TryTake(Claimant& claimant, absl::Time& next_look)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<RequestPtr> TakeFrom(Queue& queue, Claimant& claimant)
+  // Up to `wanted`.
+  std::vector<RequestPtr> TakeFrom(Queue& queue, int wanted, Claimant& claimant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveAll(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Push(RequestPtr request) ABSL_LOCKS_EXCLUDED(mu_);

@@ -11,12 +11,6 @@
 #include "spdlog/spdlog.h"
 
 namespace cipherd::engine {
-namespace {
-
-// So long the device thread looks for the next request before it sleeps, where it may spin.
-constexpr absl::Duration kSubmissionSpin = absl::Microseconds(200);
-
-}  // namespace
 
 // What the device thread has leased for its next batch.
 class Worker::BatchClaim final : public Scheduler::Claimant {
@@ -41,8 +35,10 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
 
   // A driver that has just been spoken to answers sooner: the first call after a millisecond of
   // silence takes several times as long as the next one. What comes of it does not matter.
+  // The same of what a claim will look at, which the completion thread has changed last.
   void PrepareToTake() override {
     worker_.streams_.transfer->Record(*worker_.prepared_).IgnoreError();
+    worker_.LookAtPools();
   }
 
   // Only this thread leases from the pool, so that what was idle is idle still; and the pool stays
@@ -146,9 +142,16 @@ std::shared_ptr<ProgramPool> Worker::FindPool(const ServedProgram& program) cons
   return nullptr;
 }
 
+void Worker::LookAtPools() const {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [served, pool] : pools_) {
+    if (pool != nullptr) pool->IdleBatchSize(1);
+  }
+}
+
 void Worker::RunDeviceThread() {
   const bool is_polled = environment_.completion == CompletionMode::kPolled;
-  const absl::Duration spin = is_polled ? kSubmissionSpin : absl::ZeroDuration();
+  const absl::Duration spin = is_polled ? environment_.spin : absl::ZeroDuration();
   while (AwaitServing()) {
     {
       BatchClaim claim(*this);
@@ -269,6 +272,7 @@ absl::Status Worker::AwaitNotified(EarlyOutputs& early_outputs, Submissions& com
 
 absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& completed) {
   DeviceSubmission* first = nullptr;
+  bool is_lone = false;
   {
     absl::MutexLock lock(&mu_);
     while (enqueued_count_ == 0 && fault_.ok()) {
@@ -278,6 +282,7 @@ absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& complete
     if (!fault_.ok()) return fault_;
     // Only this thread takes out what is enqueued.
     first = &in_flight_.front();
+    is_lone = in_flight_.size() == 1;
   }
   // The output stream completes submissions in their order. What is in flight when the worker stops
   // is waited for.
@@ -286,7 +291,8 @@ absl::Status Worker::AwaitPolled(CompletionPoller& poller, Submissions& complete
       .on_near_end = [this] { environment_.scheduler.Wake(); },
       .on_completed = [first](size_t milestone) { first->OnMilestone(milestone); }};
   const absl::StatusOr<bool> done =
-      poller.Await(first->milestones(), first->expected_wait(), has_faulted_, listener);
+      poller.Await(first->milestones(), first->expected_wait(), has_faulted_, listener,
+                   is_lone ? environment_.spin : absl::ZeroDuration());
   absl::MutexLock lock(&mu_);
   if (!done.ok()) ReportFault(done.status());
   if (!fault_.ok()) return fault_;

@@ -67,6 +67,9 @@ class Worker {
     std::function<void(const absl::Status& cause)> on_fault;
     std::function<void(const absl::Status& rebuilt)> on_rebuild;
     CompletionMode completion = CompletionMode::kNotified;
+    // Where completion is polled: so long the device thread looks for its next request, and so long
+    // before the likely end of a lone batch the completion thread looks for that, without sleeping.
+    absl::Duration spin = absl::Microseconds(200);
     // Between a failed attempt to rebuild and the next.
     absl::Duration rebuild_pause = absl::Seconds(1);
     // How long a failure of the device may stay unseen while requests are in flight.
@@ -114,6 +117,8 @@ class Worker {
   absl::Status StartStreams() ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<ProgramPool> FindPool(const ServedProgram& program) const
       ABSL_LOCKS_EXCLUDED(mu_);
+
+  void LookAtPools() const ABSL_LOCKS_EXCLUDED(mu_);
 
   void RunDeviceThread();
   // Blocks until there is something to serve with; false where there never will be again.

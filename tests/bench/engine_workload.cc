@@ -243,7 +243,13 @@ absl::StatusOr<double> EngineWorkload::BareReplaySeconds(double seconds) {
 class EngineWorkload::Client {
  public:
   Client(EngineWorkload& workload, const LoadOptions& options, std::atomic<int>& next)
-      : workload_(workload), options_(options), next_(next) {}
+      : workload_(workload), options_(options), next_(next) {
+    for (int tenant = 0; tenant < options.tenants; ++tenant) {
+      heads_.push_back({.program = workload.program_->info().name,
+                        .tenant = TenantName(tenant),
+                        .key_set_id = KeySetId(tenant)});
+    }
+  }
 
   void RunAll() {
     for (int i = next_++; i < options_.request_count && status_.ok(); i = next_++) {
@@ -266,9 +272,7 @@ class EngineWorkload::Client {
     if (last_ != nullptr) last_->Finish(RequestState::kReplying, absl::OkStatus());
     last_ = nullptr;
     const absl::Time start = absl::Now();
-    const engine::RequestPtr request = engine.Open({.program = workload_.program_->info().name,
-                                                    .tenant = TenantName(tenant),
-                                                    .key_set_id = KeySetId(tenant)});
+    const engine::RequestPtr request = engine.Open(heads_[tenant]);
     if (const absl::Status admitted = engine.Admit(*request); !admitted.ok()) {
       request->Finish(RequestState::kReceiving, admitted);
       return admitted;
@@ -312,6 +316,8 @@ class EngineWorkload::Client {
   EngineWorkload& workload_;
   const LoadOptions& options_;
   std::atomic<int>& next_;
+  // Of each tenant's requests.
+  std::vector<engine::RequestHead> heads_;
   engine::RequestPtr last_;
   int last_tenant_ = 0;
   bool last_is_checked_ = false;

@@ -31,6 +31,7 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
                                                       "--port-file=/tmp/port",
                                                       "--device=cuda:1",
                                                       "--workers=3",
+                                                      "--worker-spin=0.002",
                                                       "--instances=4",
                                                       "--queue-capacity=5",
                                                       "--constant-memory=2GiB",
@@ -56,6 +57,7 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
   EXPECT_TRUE(options.listen.allow_plaintext_remote);
   EXPECT_EQ(options.device.spec, "cuda:1");
   EXPECT_EQ(options.engine.workers, 3);
+  EXPECT_EQ(options.engine.spin, absl::Milliseconds(2));
   EXPECT_EQ(options.engine.instances, 4);
   EXPECT_EQ(options.engine.queue_capacity, 5);
   EXPECT_EQ(options.engine.constant_memory_bytes, int64_t{2} << 30);

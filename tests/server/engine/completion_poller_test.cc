@@ -1,10 +1,13 @@
 #include "server/engine/completion_poller.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "tests/server/engine/test_program.h"
 #include "tests/testing/devices.h"
@@ -128,6 +131,38 @@ TEST_F(CompletionPollerTest, DoesNotSleepLongOverAnEventThatSomebodyWaitsFor) {
   opener.join();
   EXPECT_TRUE(has_ended);
   EXPECT_LT(absl::Now() - start, absl::Minutes(1));
+}
+
+// Naps are voluntary context switches.
+TEST_F(CompletionPollerTest, DoesNotSleepWhereItIsAskedToBeAwake) {
+  const auto sleep_count = [] {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  const auto sleeps_of_a_wait = [&](absl::Duration awake) {
+    gate_.Close();
+    EXPECT_OK(stream_->LaunchHost([this] { gate_.Pass(); }));
+    EXPECT_OK(stream_->Record(*event_));
+    absl::Duration expected = absl::Milliseconds(400);
+    std::thread opener([this] {
+      gate_.AwaitArrivals(1);
+      absl::Notification().WaitForNotificationWithTimeout(absl::Milliseconds(200));
+      gate_.Open();
+    });
+    CompletionPoller poller;
+    const int64_t before = sleep_count();
+    EXPECT_OK(poller.Await(std::vector<const runtime::Event*>{event_.get()}, expected, give_up_, {},
+                           awake));
+    const int64_t sleeps = sleep_count() - before;
+    opener.join();
+    return sleeps;
+  };
+  gate_.Open();
+  // An eighth of the expected time each.
+  EXPECT_GE(sleeps_of_a_wait(absl::ZeroDuration()), 3);
+  // The event's lock may be held for a moment when it completes.
+  EXPECT_LE(sleeps_of_a_wait(absl::Seconds(1)), 1);
 }
 
 TEST_F(CompletionPollerTest, TellsOfAnEventWhileALaterOneIsAwaited) {

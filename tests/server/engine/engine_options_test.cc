@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/base/processor_count.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
@@ -18,6 +19,23 @@ TEST(EngineOptionsTest, EachNumberIsChecked) {
     EngineOptions options;
     options.*field = 0;
     EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+TEST(EngineOptionsTest, TheSpinIsCheckedAndFollowsTheProcessorsUnlessItIsSet) {
+  EngineOptions options;
+  options.spin = absl::Nanoseconds(-1);
+  EXPECT_THAT(options.Validate(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("engine.spin")));
+  options.spin = absl::ZeroDuration();
+  EXPECT_OK(options.Validate());
+  EXPECT_EQ(options.WorkerSpin(), absl::ZeroDuration());
+  options.spin.reset();
+  options.workers = base::ProcessorCount();
+  EXPECT_EQ(options.WorkerSpin(), absl::Microseconds(200));
+  options.workers = base::ProcessorCount() / 4;
+  if (options.workers > 0) {
+    EXPECT_EQ(options.WorkerSpin(), absl::Milliseconds(5));
   }
 }
 

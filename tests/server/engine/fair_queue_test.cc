@@ -89,6 +89,20 @@ TEST_F(FairQueueTest, NobodyIsPassedForEver) {
   EXPECT_THAT(Pop(2), ElementsAre("a1", "b2"));
 }
 
+// Nor does who comes next take over how often another was passed.
+TEST_F(FairQueueTest, WhoHasLeftIsPassedAnewWhenItComesAgain) {
+  Push({"a1"});
+  for (int i = 0; i < FairQueue::kMaxPasses; ++i) {
+    Push({"b1"});
+    EXPECT_THAT(Pop(1, "a"), ElementsAre("b1"));
+  }
+  EXPECT_TRUE(queue_.Remove(made_.front()));
+  for (const char* name : {"a2", "c1"}) {
+    Push({name, "b2"});
+    EXPECT_THAT(Pop(1, "ac"), ElementsAre("b2"));
+  }
+}
+
 TEST_F(FairQueueTest, WhatIsPutBackIsFirstInLineAgain) {
   Push({"a1", "a2", "b1", "c1"});
   EXPECT_THAT(Pop(3), ElementsAre("a1", "b1", "c1"));

@@ -269,6 +269,38 @@ TEST_F(SchedulerTest, WhoSpinsSeesARequestAtOnce) {
   EndQuietly(tracked.request);
 }
 
+// What it waits for wakes it; it does not keep a processor busy until then.
+TEST_F(SchedulerTest, AWorkerThatCannotStartWhatIsQueuedSleepsSoon) {
+  constexpr absl::Duration kSpin = absl::Seconds(20);
+  Tracked blocked = Make(a_);
+  ASSERT_OK(scheduler_.Enqueue(blocked.request));
+  OneByOne worker([](const RequestPtr&) { return false; });
+  absl::Notification spins;
+  worker.set_prepare([&] {
+    if (!spins.HasBeenNotified()) spins.Notify();
+  });
+  const auto processor_time = [] {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  absl::Duration taken;
+  std::thread device_thread([&] {
+    const absl::Duration start = processor_time();
+    EXPECT_THAT(scheduler_.Take(quit_, worker, kSpin), IsEmpty());
+    taken = processor_time() - start;
+  });
+  spins.WaitForNotification();
+  // So that a spin would show: nobody else tells it anything meanwhile.
+  constexpr absl::Duration kWatched = absl::Milliseconds(200);
+  absl::Notification().WaitForNotificationWithTimeout(kWatched);
+  quit_ = true;
+  scheduler_.Wake();
+  device_thread.join();
+  EXPECT_LT(taken, kWatched / 4);
+  scheduler_.Close(absl::UnavailableError("end"));
+}
+
 TEST_F(SchedulerTest, AWakeMakesWaitersLookAgain) {
   Tracked waiting = Make(a_);
   ASSERT_OK(scheduler_.Enqueue(waiting.request));
