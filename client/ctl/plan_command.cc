@@ -77,6 +77,10 @@ std::string FormatMeasured(const PlannedModel& planned) {
 absl::Status PlanAndWrite(Flags& flags) {
   if (flags.log2_scale != 0) flags.options.plan.log2_scale = flags.log2_scale;
   CIPHERD_ASSIGN_OR_RETURN(const planning::Model model, ReadModel(flags.model));
+  if (!flags.output.empty()) {
+    // Before all the work.
+    CIPHERD_RETURN_IF_ERROR(CheckProgramDirectory(flags.output, model.name, model.version));
+  }
   CIPHERD_ASSIGN_OR_RETURN(planning::TensorBatch samples, ReadSamples(flags.samples));
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Device> device,
                            runtime::OpenDevice(flags.device, {}));

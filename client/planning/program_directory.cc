@@ -35,17 +35,21 @@ absl::Status WriteFiles(const fs::path& directory, const programs::CheckedProgra
                                     *program.constants);
 }
 
+// Without a slash at the end.
+fs::path PlaceOf(const std::string& directory) {
+  return fs::absolute(fs::path(directory) / "").parent_path();
+}
+
 }  // namespace
 
-absl::Status WriteProgramDirectory(const std::string& directory,
-                                   const programs::CheckedProgram& program) {
-  // Without a slash at the end.
-  const fs::path place = fs::absolute(fs::path(directory) / "").parent_path();
+absl::Status CheckProgramDirectory(const std::string& directory, std::string_view program,
+                                   int64_t version) {
+  const fs::path place = PlaceOf(directory);
   const std::string name = place.filename().string();
-  if (name != program.spec.name && name != absl::StrCat(program.spec.version)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", directory, "': expected a directory called '", program.spec.name, "' or '",
-        program.spec.version, "', as the program or its version, got '", name, "'"));
+  if (name != program && name != absl::StrCat(version)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", directory, "': expected a directory called '", std::string(program),
+                     "' or '", version, "', as the program or its version, got '", name, "'"));
   }
   std::error_code error;
   if (fs::exists(place, error)) {
@@ -53,8 +57,18 @@ absl::Status WriteProgramDirectory(const std::string& directory,
         absl::StrCat("'", directory,
                      "': expected nothing of that name; remove it, or give the model another "
                      "version, and write that to a directory of programs/",
-                     program.spec.name, " that is called as the version"));
+                     std::string(program), " that is called as the version"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status WriteProgramDirectory(const std::string& directory,
+                                   const programs::CheckedProgram& program) {
+  CIPHERD_RETURN_IF_ERROR(
+      CheckProgramDirectory(directory, program.spec.name, program.spec.version));
+  const fs::path place = PlaceOf(directory);
+  const std::string name = place.filename().string();
+  std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (error) return FileError(place.parent_path(), "create", error);
   const fs::path draft = place.parent_path() / absl::StrCat(".", name, ".draft");

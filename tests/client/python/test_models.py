@@ -111,6 +111,20 @@ def test_cipherctl_plans_a_saved_model_and_shows_a_written_program(
         planned.write(tmp_path / "programs" / "another_name")
 
 
+def test_cipherctl_refuses_a_place_to_write_before_it_plans(tmp_path: pathlib.Path) -> None:
+    model = Model("m")
+    model.output("y", model.square(model.input("x", [2], lower=-1, upper=1)))
+    model.save(tmp_path / "model.json")
+    (tmp_path / "m").mkdir()
+    for place, refusal in (("other", "expected a directory called 'm'"), ("m", "expected nothing of that name")):
+        run = subprocess.run(
+            [CIPHERCTL, "plan", tmp_path / "model.json", "--output", tmp_path / place],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert run.returncode == 1
+        assert refusal in run.stderr and run.stdout == ""
+
+
 def test_json_has_the_constants_or_the_name_of_their_file() -> None:
     model = Model("m")
     x = model.input("x", [2])
