@@ -2,33 +2,16 @@
 
 #include <algorithm>
 #include <ctime>
-#include <memory>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "openssl/asn1.h"
-#include "openssl/bio.h"
 #include "openssl/err.h"
-#include "openssl/evp.h"
 #include "openssl/pem.h"
-#include "openssl/x509.h"
+#include "server/openssl_handles.h"
 
 namespace cipherd::server {
 namespace {
-
-struct Free {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
-using BioPtr = std::unique_ptr<BIO, Free>;
-using CertificatePtr = std::unique_ptr<X509, Free>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
-
-// Of the bytes, which outlive it.
-BioPtr Open(const std::string& pem) {
-  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
 
 CertificatePtr ReadCertificate(BIO* bio) {
   return CertificatePtr(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr));
@@ -42,13 +25,10 @@ absl::Status NoCertificate(std::string_view file, std::string_view what) {
   return Refuse(file, absl::StrCat("PEM certificates, got ", std::string(what)));
 }
 
-// Asked for the passphrase of a key: there is none.
-int NoPassphrase(char*, int, int, void*) { return 0; }
-
 }  // namespace
 
 absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem, std::string_view file) {
-  const BioPtr bio = Open(pem);
+  const BioPtr bio = OpenBytes(pem);
   absl::Time earliest = absl::InfiniteFuture();
   while (const CertificatePtr certificate = ReadCertificate(bio.get())) {
     std::tm end = {};
@@ -68,8 +48,9 @@ absl::StatusOr<absl::Time> EarliestExpiry(const std::string& pem, std::string_vi
 absl::Status CheckKeyOfCertificate(const std::string& certificate_pem,
                                    std::string_view certificate_file, const std::string& key_pem,
                                    std::string_view key_file) {
-  const CertificatePtr certificate = ReadCertificate(Open(certificate_pem).get());
-  const KeyPtr key(PEM_read_bio_PrivateKey(Open(key_pem).get(), nullptr, &NoPassphrase, nullptr));
+  const CertificatePtr certificate = ReadCertificate(OpenBytes(certificate_pem).get());
+  const KeyPtr key(
+      PEM_read_bio_PrivateKey(OpenBytes(key_pem).get(), nullptr, &NoPassphrase, nullptr));
   const bool is_its_own = certificate != nullptr && key != nullptr &&
                           X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();

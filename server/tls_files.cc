@@ -46,11 +46,6 @@ absl::StatusOr<TlsMaterial> TlsMaterial::Read(const TlsOptions& options, absl::T
   return material;
 }
 
-bool TlsFiles::FileState::operator==(const FileState& other) const {
-  return inode == other.inode && bytes == other.bytes && modified.tv_sec == other.modified.tv_sec &&
-         modified.tv_nsec == other.modified.tv_nsec;
-}
-
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(
     TlsOptions options, const base::Clock& clock,
     std::function<void(const TlsMaterial&)> on_taken) {
@@ -69,11 +64,7 @@ TlsFiles::FileStates TlsFiles::LookAtFiles() const {
   size_t i = 0;
   for (const std::string* file :
        {&options_.certificate_file, &options_.key_file, &options_.client_ca_file}) {
-    struct stat found = {};
-    if (stat(file->c_str(), &found) == 0) {
-      states[i] = {.inode = found.st_ino, .bytes = found.st_size, .modified = found.st_mtim};
-    }
-    ++i;
+    states[i++] = base::FileState::Of(*file);
   }
   return states;
 }

@@ -9,8 +9,6 @@
 // files are whole again what was taken last serves on, and the log says why. Thread-safe.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <array>
 #include <functional>
 #include <memory>
@@ -24,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "core/base/file_state.h"
 #include "server/options.h"
 
 namespace cipherd::server {
@@ -59,14 +58,7 @@ class TlsFiles {
   std::optional<TlsMaterial> TakeNew() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // What of a file changes when it is written or replaced.
-  struct FileState {
-    ino_t inode = 0;
-    off_t bytes = 0;
-    timespec modified = {};
-    bool operator==(const FileState& other) const;
-  };
-  using FileStates = std::array<FileState, 3>;
+  using FileStates = std::array<base::FileState, 3>;
 
   TlsFiles(TlsOptions options, const base::Clock& clock,
            std::function<void(const TlsMaterial&)> on_taken)
