@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
+#include "server/token_verifier.h"
 
 namespace cipherd::server {
 
@@ -14,14 +16,29 @@ namespace cipherd::server {
 // tenant whose alternative name is "alice". Further names do not matter, so an authority that
 // issues several in a certificate puts the tenant's first. Without a certificate the tenant is
 // "local".
+//
+// Where the daemon has keys of tokens, it is the token alone that names the tenant ("token:…",
+// token.h), and a caller without one is nobody: a certificate beside it may be a gateway's.
 struct Caller {
   std::string tenant;
   // absl::InfiniteFuture() where the client set none.
   absl::Time deadline;
   // By which a gateway has found this daemon (transport::kKeySetMetadata); empty without.
   std::string routed_by;
+};
 
-  static Caller Of(const grpc::ServerContextBase& context);
+// Tells who calls. Every call of a tenant's asks once, when it begins: one that has begun goes on
+// to its own deadline when its token has ended. Thread-safe.
+class Callers {
+ public:
+  // From here on callers need a token. `tokens` outlives this. Before the first call.
+  void RequireTokens(TokenVerifier& tokens) { tokens_ = &tokens; }
+
+  // Unauthenticated where a token is needed and there is no good one.
+  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;
+
+ private:
+  TokenVerifier* tokens_ = nullptr;
 };
 
 }  // namespace cipherd::server

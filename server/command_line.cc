@@ -41,6 +41,21 @@ void AddListenFlags(CLI::App& app, ListenOptions& listen) {
                "Listen beyond loopback without TLS");
 }
 
+void AddTokenFlags(CLI::App& app, TokenOptions& tokens) {
+  CLI::Option* const keys = app.add_option(
+      "--token-keys", tokens.keys,
+      "PEM file with the public key that tokens are signed with, or a directory with "
+      "KID.pem for each; makes a token compulsory, and its subject the tenant");
+  app.add_option("--token-issuer", tokens.issuer, "What a token's iss must be")->needs(keys);
+  app.add_option("--token-audience", tokens.audience, "What a token's aud must be, or have in it")
+      ->needs(keys);
+  app.add_option("--token-tenant-claim", tokens.tenant_claim, "The claim that names the tenant")
+      ->needs(keys)
+      ->capture_default_str();
+  AddSeconds(app, "--token-leeway", tokens.leeway,
+             "How far clocks may be apart when a token begins and ends");
+}
+
 void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
   app.add_option("--device", options.device.spec, "auto, cpu, or cuda:N")->capture_default_str();
   app.add_option("--workers", options.engine.workers,
@@ -152,6 +167,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv, 
                  "Address that has the health service alone, without TLS, or none")
       ->default_str("none");
   AddListenFlags(app, options.listen);
+  AddTokenFlags(app, options.tokens);
   AddDeviceFlags(app, options);
   AddKeyFlags(app, options.engine.keys);
   AddQuotaFlags(app, options.engine);

@@ -26,12 +26,13 @@ EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
 
 absl::Status EvaluateReactor::Receive(const grpc::ByteBuffer& bytes) {
   if (!pass_.is_open()) return TooManyCalls(environment_.calls);
+  CIPHERD_ASSIGN_OR_RETURN(const Caller caller, environment_.callers.Identify(context_));
   v1::EvaluateRequest request;
   // A view of gRPC's own, which stays.
   grpc::ByteBuffer view = bytes;
   CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
   const uint64_t payload_bytes = request.payload().size();
-  CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), Caller::Of(context_), payload_bytes));
+  CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), caller, payload_bytes));
   const uint64_t output_bytes = evaluation_.output_bytes();
   const uint64_t limit = environment_.limits.max_unary_bytes;
   if (payload_bytes > limit || output_bytes > limit) {

@@ -30,7 +30,7 @@ absl::Status EvaluateStreamReactor::Receive(grpc::ByteBuffer& bytes) {
         return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "header", "expected a chunk, got a header");
       }
       wants_early_outputs_ = message.header().early_outputs();
-      return evaluation_.Begin(message.header(), Caller::Of(context_), std::nullopt);
+      return evaluation_.Begin(message.header(), caller(), std::nullopt);
     case v1::EvaluateStreamRequest::kChunk: {
       if (!evaluation_.has_begun()) {
         return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "chunk", "expected a header, got a chunk");

@@ -47,6 +47,7 @@ struct ServiceEnvironment {
   CallGate& calls;
   StallWatch& stalls;
   UploadTable& uploads;
+  const Callers& callers;
   const codec::WireLimits& limits;
   bool insecure_contexts_allowed = false;
 };

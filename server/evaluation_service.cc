@@ -22,7 +22,7 @@ grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerC
                                                            const Bytes* request, Bytes* response) {
   return AnswerAtOnce<v1::GetServerInfoRequest, v1::ServerInfo>(
       environment_, context, "GetServerInfo", *request, *response,
-      [this](const auto&, v1::ServerInfo& info) {
+      [this](const auto&, const auto&, v1::ServerInfo& info) {
         const runtime::Device& device = environment_.engine.device();
         info.set_version(kVersion);
         info.set_device(device.id().ToString());
@@ -37,7 +37,7 @@ grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerCo
                                                           const Bytes* request, Bytes* response) {
   return AnswerAtOnce<v1::ListProgramsRequest, v1::ListProgramsResponse>(
       environment_, context, "ListPrograms", *request, *response,
-      [this](const auto&, v1::ListProgramsResponse& list) {
+      [this](const auto&, const auto&, v1::ListProgramsResponse& list) {
         for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
           v1::ProgramSummary* summary = list.add_programs();
           *summary = program->description.summary();
@@ -51,7 +51,8 @@ grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerCont
                                                         const Bytes* request, Bytes* response) {
   return AnswerAtOnce<v1::GetProgramRequest, v1::GetProgramResponse>(
       environment_, context, "GetProgram", *request, *response,
-      [this](const v1::GetProgramRequest& which, v1::GetProgramResponse& answer) -> absl::Status {
+      [this](const auto&, const v1::GetProgramRequest& which,
+             v1::GetProgramResponse& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const RegisteredProgramPtr program,
                                  FindProgramVersion(environment_.programs, environment_.engine,
                                                     which.name(), which.version()));
@@ -70,10 +71,10 @@ grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerCo
                                                           const Bytes* request, Bytes* response) {
   return AnswerAtOnce<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
       environment_, context, "GetKeyUpload", *request, *response,
-      [&](const v1::GetKeyUploadRequest& which, v1::GetKeyUploadResponse& upload) -> absl::Status {
-        CIPHERD_ASSIGN_OR_RETURN(
-            const UploadTable::Progress progress,
-            environment_.uploads.Find({Caller::Of(*context).tenant, which.upload_id()}));
+      [&](const Caller& caller, const v1::GetKeyUploadRequest& which,
+          v1::GetKeyUploadResponse& upload) -> absl::Status {
+        CIPHERD_ASSIGN_OR_RETURN(const UploadTable::Progress progress,
+                                 environment_.uploads.Find({caller.tenant, which.upload_id()}));
         upload.set_received_bytes(progress.received_bytes);
         upload.set_described_keys(progress.described_keys);
         if (progress.key_set_id.empty()) return absl::OkStatus();
@@ -88,15 +89,16 @@ grpc::ServerUnaryReactor* EvaluationService::DropKeys(grpc::CallbackServerContex
   const auto rpc = std::make_shared<RpcScope>("DropKeys", *context, environment_.metrics,
                                               environment_.engine.clock());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::StatusOr<Caller> caller = environment_.callers.Identify(*context);
   v1::DropKeysRequest which;
   Bytes view = *request;
-  absl::Status status = ParseMessage(view, which);
+  absl::Status status = caller.ok() ? ParseMessage(view, which) : caller.status();
   if (status.ok()) {
     const absl::StatusOr<std::string> id = codec::DecodeDigest(which.key_set_id(), "key_set_id");
     if (id.ok()) {
       // On whatever thread has removed the file, maybe before it returns.
       environment_.engine.keys().Drop(
-          Caller::Of(*context).tenant, *id, [rpc, reactor, response](absl::Status dropped) {
+          caller->tenant, *id, [rpc, reactor, response](absl::Status dropped) {
             if (dropped.ok()) dropped = SerializeMessage(v1::DropKeysResponse(), *response);
             reactor->Finish(rpc->Close(dropped));
           });

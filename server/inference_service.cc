@@ -48,7 +48,8 @@ void InferenceService::TakeModelInfer() {
 grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,
                                                        const Bytes* request, Bytes* response) {
   return AnswerAtOnce<inference::ServerLiveRequest, inference::ServerLiveResponse>(
-      environment_, context, "ServerLive", *request, *response, [](const auto&, auto& answer) {
+      environment_, context, "ServerLive", *request, *response,
+      [](const auto&, const auto&, auto& answer) {
         answer.set_live(true);
         return absl::OkStatus();
       });
@@ -57,7 +58,8 @@ grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
                                                         const Bytes* request, Bytes* response) {
   return AnswerAtOnce<inference::ServerReadyRequest, inference::ServerReadyResponse>(
-      environment_, context, "ServerReady", *request, *response, [this](const auto&, auto& answer) {
+      environment_, context, "ServerReady", *request, *response,
+      [this](const auto&, const auto&, auto& answer) {
         answer.set_ready(health_.IsServing(""));
         return absl::OkStatus();
       });
@@ -67,7 +69,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerConte
                                                        const Bytes* request, Bytes* response) {
   return AnswerAtOnce<inference::ModelReadyRequest, inference::ModelReadyResponse>(
       environment_, context, "ModelReady", *request, *response,
-      [this](const inference::ModelReadyRequest& which, auto& answer) -> absl::Status {
+      [this](const auto&, const inference::ModelReadyRequest& which, auto& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,
                                  oip::DecodeModelVersion(which.version(), "version"));
         const absl::StatusOr<RegisteredProgramPtr> program =
@@ -83,7 +85,8 @@ grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* InferenceService::ServerMetadata(grpc::CallbackServerContext* context,
                                                            const Bytes* request, Bytes* response) {
   return AnswerAtOnce<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
-      environment_, context, "ServerMetadata", *request, *response, [](const auto&, auto& answer) {
+      environment_, context, "ServerMetadata", *request, *response,
+      [](const auto&, const auto&, auto& answer) {
         answer.set_name(kServerName);
         answer.set_version(kVersion);
         return absl::OkStatus();
@@ -94,7 +97,8 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerCo
                                                           const Bytes* request, Bytes* response) {
   return AnswerAtOnce<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
       environment_, context, "ModelMetadata", *request, *response,
-      [this](const inference::ModelMetadataRequest& which, auto& answer) -> absl::Status {
+      [this](const auto&, const inference::ModelMetadataRequest& which,
+             auto& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,
                                  oip::DecodeModelVersion(which.version(), "version"));
         CIPHERD_ASSIGN_OR_RETURN(

@@ -71,6 +71,14 @@ Metrics::Metrics()
                               .Help("Unix time at which the first certificate of a file of the "
                                     "listener ends, as it was read")
                               .Register(*registry_)),
+      token_keys_in_force_(
+          prometheus::BuildGauge()
+              .Name("cipherd_token_keys_last_reload_successful")
+              .Help(
+                  "1 where the keys of tokens in force, if any, are those that the files held when "
+                  "they were read the last time")
+              .Register(*registry_)
+              .Add({})),
       last_reload_successful_(
           prometheus::BuildGauge()
               .Name("cipherd_programs_last_reload_successful")
@@ -79,6 +87,7 @@ Metrics::Metrics()
               .Add({})),
       rpc_failures_(AddFailureCounters(*registry_)),
       collectables_({registry_, std::make_shared<ProcessCollector>()}) {
+  token_keys_in_force_.Set(1);
   last_reload_successful_.Set(1);
   prometheus::BuildGauge()
       .Name("cipherd_build_info")
@@ -140,6 +149,8 @@ void Metrics::SetCertificateExpiry(std::string_view certificate, absl::Time expi
   certificate_expiry_.Add({{"certificate", std::string(certificate)}})
       .Set(static_cast<double>(absl::ToUnixSeconds(expiry)));
 }
+
+void Metrics::SetTokenKeysInForce(bool in_force) { token_keys_in_force_.Set(in_force ? 1 : 0); }
 
 void Metrics::SetReloaded(bool successful) { last_reload_successful_.Set(successful ? 1 : 0); }
 

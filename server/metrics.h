@@ -55,6 +55,8 @@ class Metrics {
   void AddProgram(const std::string& program);
   // `certificate`, a literal, is the first of its file that ends, then.
   void SetCertificateExpiry(std::string_view certificate, absl::Time expiry);
+  // Whether the keys of tokens that the files hold are those in force; they were read.
+  void SetTokenKeysInForce(bool in_force);
   // The programs were looked at again.
   void SetReloaded(bool successful);
   // Adds what the engine counts to every scrape. It outlives this, or StopServing.
@@ -81,6 +83,7 @@ class Metrics {
   prometheus::Family<prometheus::Histogram>& request_seconds_;
   prometheus::Family<prometheus::Histogram>& stage_seconds_;
   prometheus::Family<prometheus::Gauge>& certificate_expiry_;
+  prometheus::Gauge& token_keys_in_force_;
   prometheus::Gauge& last_reload_successful_;
   // By reason, all there are.
   std::map<v1::ErrorReason, prometheus::Counter*> rpc_failures_;

@@ -17,10 +17,11 @@ ModelInferReactor::ModelInferReactor(const ServiceEnvironment& environment,
                                      grpc::CallbackServerContext& context)
     : EvaluationReactor("ModelInfer", environment, context),
       max_payload_bytes_(options.max_payload_bytes) {
-  absl::StatusOr<engine::ByteBudget::Charge> charge =
-      messages.Reserve(static_cast<int64_t>(max_payload_bytes_ + transport::kMessageOverheadBytes));
-  if (charge.ok()) charge_ = *std::move(charge);
-  Start(charge.status());
+  Start([&]() -> absl::Status {
+    CIPHERD_ASSIGN_OR_RETURN(charge_, messages.Reserve(static_cast<int64_t>(
+                                          max_payload_bytes_ + transport::kMessageOverheadBytes)));
+    return absl::OkStatus();
+  });
 }
 
 absl::Status ModelInferReactor::Receive(grpc::ByteBuffer& bytes) {
@@ -42,8 +43,7 @@ absl::Status ModelInferReactor::Receive(grpc::ByteBuffer& bytes) {
                              oip::DecodeWantedOutputs(request, program.description));
     return &inputs.tree;
   };
-  CIPHERD_RETURN_IF_ERROR(
-      evaluation_.Begin(header, inputs_for, Caller::Of(context_), payload_bytes));
+  CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(header, inputs_for, caller(), payload_bytes));
   const uint64_t output_bytes = evaluation_.output_bytes();
   if (payload_bytes > max_payload_bytes_ || output_bytes > max_payload_bytes_) {
     return codec::Refuse(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -55,6 +56,33 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
 
 }  // namespace
 
+absl::Status TokenOptions::Validate() const {
+  constexpr absl::Duration kMaxLeeway = absl::Minutes(5);
+  constexpr size_t kMaxNameBytes = 255;
+  const auto is_name = [](const std::string& text) {
+    return text.size() <= kMaxNameBytes &&
+           std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+  };
+  if (!is_enabled()) {
+    // Whoever says either expects callers to be asked for tokens.
+    if (issuer.empty() && audience.empty()) return absl::OkStatus();
+    return Invalid("tokens.keys", "expected with an issuer or an audience, got none");
+  }
+  if (issuer.empty() || audience.empty()) {
+    return Invalid("tokens", "expected an issuer and an audience with the keys");
+  }
+  // A tenant's name has both in it, with this between them.
+  if (!is_name(issuer) || issuer.find('#') != std::string::npos) {
+    return Invalid("tokens.issuer",
+                   "expected at most 255 printable characters without space and #");
+  }
+  if (tenant_claim.empty()) return Invalid("tokens.tenant_claim", "must not be empty");
+  if (leeway < absl::ZeroDuration() || leeway > kMaxLeeway) {
+    return Invalid("tokens.leeway", "expected 0 to 300 seconds");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status InferenceOptions::Validate() const {
   // Together with what is around the payload it is a length of 31 bits.
   constexpr uint64_t kMaxPayloadBytes = uint64_t{1} << 30;
@@ -71,6 +99,7 @@ absl::Status InferenceOptions::Validate() const {
 
 absl::Status ServerOptions::Validate() const {
   CIPHERD_RETURN_IF_ERROR(ValidateListen(listen));
+  CIPHERD_RETURN_IF_ERROR(tokens.Validate());
   CIPHERD_RETURN_IF_ERROR(ValidateTransport(transport));
   CIPHERD_RETURN_IF_ERROR(device.pools.Validate());
   CIPHERD_RETURN_IF_ERROR(engine.Validate());

@@ -29,6 +29,24 @@ struct TlsOptions {
   bool is_enabled() const { return !certificate_file.empty(); }
 };
 
+// Tenants by signed tokens (token.h), instead of by certificates. Off without keys.
+struct TokenOptions {
+  // A PEM file with one public key, or a directory of them, each KID.pem (token_keys.h).
+  std::string keys;
+  // What `iss` and `aud` of every token must say: without them, a token that was made for another
+  // service would be good here, too. The issuer is part of each tenant's name.
+  std::string issuer;
+  std::string audience;
+  // The claim that names the tenant.
+  std::string tenant_claim = "sub";
+  // How far clocks may be apart: a token is good so long before its `nbf` and after its `exp`.
+  absl::Duration leeway = absl::Seconds(30);
+
+  bool is_enabled() const { return !keys.empty(); }
+  // InvalidArgument naming the field.
+  absl::Status Validate() const;
+};
+
 struct ListenOptions {
   // host:port or unix:path; port 0 takes a free one.
   std::string address = "127.0.0.1:7480";
@@ -86,6 +104,7 @@ struct ShutdownOptions {
 
 struct ServerOptions {
   ListenOptions listen;
+  TokenOptions tokens;
   TransportOptions transport;
   // host:port of the metrics page; empty: none.
   std::string metrics_address = "127.0.0.1:9480";

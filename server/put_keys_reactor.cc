@@ -81,7 +81,7 @@ absl::Status PutKeysReactor::BeginSet(const v1::KeySetHeader& header) {
     }
     return ReserveMemory(header);
   }
-  const UploadTable::Key key{Caller::Of(context_).tenant, header.upload_id()};
+  const UploadTable::Key key{caller().tenant, header.upload_id()};
   CIPHERD_ASSIGN_OR_RETURN(
       std::optional<ReceivedKeys> kept,
       environment_.uploads.Begin(key, header.resume_bytes(), [this] { context_.TryCancel(); }));
@@ -101,10 +101,9 @@ absl::Status PutKeysReactor::ReserveMemory(const v1::KeySetHeader& header) {
   CIPHERD_ASSIGN_OR_RETURN(
       codec::KeySetReader reader,
       codec::KeySetReader::Create(header, environment_.programs.contexts(), environment_.limits));
-  CIPHERD_ASSIGN_OR_RETURN(
-      engine::KeyUpload memory,
-      environment_.engine.keys().Reserve(Caller::Of(context_).tenant,
-                                         static_cast<int64_t>(reader.total_bytes())));
+  CIPHERD_ASSIGN_OR_RETURN(engine::KeyUpload memory,
+                           environment_.engine.keys().Reserve(
+                               caller().tenant, static_cast<int64_t>(reader.total_bytes())));
   received_.emplace(ReceivedKeys{std::move(reader), std::move(memory)});
   return absl::OkStatus();
 }

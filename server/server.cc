@@ -22,6 +22,8 @@ namespace {
 
 // For what is left on connections when every request has ended.
 constexpr std::chrono::seconds kTransportGrace{5};
+// Between looks at the files of token keys.
+constexpr absl::Duration kTokenKeyInterval = absl::Seconds(1);
 // Threads that capture at start. A capture keeps one core busy, and the device now and then.
 constexpr size_t kMaxLoaders = 4;
 
@@ -92,6 +94,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
                     .calls = calls_,
                     .stalls = stalls_,
                     .uploads = uploads_,
+                    .callers = callers_,
                     .limits = limits_,
                     .insecure_contexts_allowed = options_.allow_insecure_contexts}),
       service_(environment_),
@@ -121,8 +124,26 @@ absl::Status Server::OpenTlsFiles() {
   return absl::OkStatus();
 }
 
+absl::Status Server::OpenTokenKeys() {
+  if (!options_.tokens.is_enabled()) return absl::OkStatus();
+  CIPHERD_ASSIGN_OR_RETURN(token_keys_,
+                           TokenKeyFiles::Open(options_.tokens.keys, [this](bool is_in_force) {
+                             metrics_.SetTokenKeysInForce(is_in_force);
+                           }));
+  tokens_ = std::make_unique<TokenVerifier>(options_.tokens, *token_keys_, engine_->clock());
+  callers_.RequireTokens(*tokens_);
+  if (!options_.listen.tls.is_enabled() && !IsLoopback(options_.listen.address)) {
+    spdlog::warn("TOKENS COME WITHOUT TLS: who reads the network can use them until they end.");
+  }
+  token_key_looks_ = std::make_unique<engine::TaskThread>(
+      "token keys",
+      engine::Chore{.interval = kTokenKeyInterval, .run = [this] { token_keys_->Look(); }});
+  return absl::OkStatus();
+}
+
 absl::Status Server::Listen() {
   CIPHERD_RETURN_IF_ERROR(OpenTlsFiles());
+  CIPHERD_RETURN_IF_ERROR(OpenTokenKeys());
   // Takes effect for servers built afterwards; repeating it does no harm.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

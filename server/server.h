@@ -28,6 +28,8 @@
 #include "server/options.h"
 #include "server/program_registry.h"
 #include "server/tls_files.h"
+#include "server/token_key_files.h"
+#include "server/token_verifier.h"
 
 namespace cipherd::server {
 
@@ -87,6 +89,8 @@ class Server {
   absl::Status ListenForHealth();
   // When certificates end goes into the metrics, now and whenever others are taken.
   absl::Status OpenTlsFiles();
+  // Callers need tokens from here on, where there are keys of them.
+  absl::Status OpenTokenKeys();
   // What ReloadPrograms does, but for what is seen of it.
   absl::Status RescanPrograms();
   // Loads `program` in the place of those that it replaces; true once it serves. What goes wrong is
@@ -105,6 +109,10 @@ class Server {
   CallGate calls_;
   StallWatch stalls_;
   UploadTable uploads_;
+  // Both null where tenants have no tokens.
+  std::unique_ptr<TokenKeyFiles> token_keys_;
+  std::unique_ptr<TokenVerifier> tokens_;
+  Callers callers_;
   const ServiceEnvironment environment_;
   EvaluationService service_;
   InferenceService inference_;
@@ -119,6 +127,8 @@ class Server {
   bool is_shut_down_ = false;
   // Returns free heap to the system.
   engine::TaskThread free_memory_;
+  // Looks at the files of token keys; null where there are none.
+  std::unique_ptr<engine::TaskThread> token_key_looks_;
 };
 
 }  // namespace cipherd::server

@@ -1,6 +1,6 @@
 // What calls have in common that receive a stream of messages: a place among the calls that are
-// under way, the lock on which gRPC, the stall watch and the engine meet, one read after another,
-// and one end.
+// under way, the caller, the lock on which gRPC, the stall watch and the engine meet, one read
+// after another, and one end.
 //
 //   class PutKeysReactor final : public StreamReactor<grpc::ServerReadReactor<grpc::ByteBuffer>> {
 //    public:
@@ -19,11 +19,14 @@
 #include <string_view>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "core/base/status_macros.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/call_gate.h"
+#include "server/caller.h"
 #include "server/evaluation.h"
 #include "server/rpc_scope.h"
 #include "server/stall_watch.h"
@@ -81,17 +84,16 @@ class StreamReactor : public Reactor {
     });
   }
 
-  // Reads, or turns the call away where there is no place for it or `refusal` says why not. For the
-  // end of the constructor of the class that is made: gRPC reacts when that has returned, the stall
-  // watch from here on.
-  void Start(const absl::Status& refusal = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mu_) {
+  // Reads, or turns the call away where there is no place for it, its caller is nobody, or
+  // `prepare`, which is asked after that, says why not. For the end of the constructor of the class
+  // that is made: gRPC reacts when that has returned, the stall watch from here on.
+  void Start(absl::FunctionRef<absl::Status()> prepare = [] { return absl::OkStatus(); })
+      ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    if (!pass_.is_open()) {
-      FinishWith(TooManyCalls(environment_.calls));
-    } else if (!refusal.ok()) {
-      FinishWith(refusal);
-    } else {
+    if (const absl::Status status = Admit(prepare); status.ok()) {
       Read();
+    } else {
+      FinishWith(status);
     }
   }
 
@@ -125,6 +127,9 @@ class StreamReactor : public Reactor {
   void AwaitPeer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->AwaitPeer(); }
   void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->Rest(); }
 
+  // Once started, of a call that was not turned away.
+  const Caller& caller() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return *caller_; }
+
   const ServiceEnvironment& environment_;
   grpc::CallbackServerContext& context_;
   RpcScope rpc_;
@@ -132,12 +137,19 @@ class StreamReactor : public Reactor {
   bool is_finished_ ABSL_GUARDED_BY(mu_) = false;
 
  private:
+  absl::Status Admit(absl::FunctionRef<absl::Status()> prepare) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!pass_.is_open()) return TooManyCalls(environment_.calls);
+    CIPHERD_ASSIGN_OR_RETURN(caller_, environment_.callers.Identify(context_));
+    return prepare();
+  }
+
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     AwaitPeer();
     this->StartRead(&read_bytes_);
   }
 
   const CallGate::Pass pass_;
+  std::optional<Caller> caller_ ABSL_GUARDED_BY(mu_);
   // gRPC writes it while a read is under way.
   grpc::ByteBuffer read_bytes_;
   // There until gRPC is done.

@@ -2,7 +2,7 @@
 //
 //   return AnswerAtOnce<v1::GetProgramRequest, v1::GetProgramResponse>(
 //       environment, context, "GetProgram", *request, *response,
-//       [&](const auto& which, auto& program) -> absl::Status { … });
+//       [&](const Caller& caller, const auto& which, auto& program) -> absl::Status { … });
 #pragma once
 
 #include <string_view>
@@ -12,13 +12,15 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/caller.h"
 #include "server/evaluation.h"
 #include "server/rpc_scope.h"
 #include "server/wire_message.h"
 
 namespace cipherd::server {
 
-// `method` is a literal. work(const Request&, Response&) gives a status and does not block.
+// `method` is a literal. work(const Caller&, const Request&, Response&) gives a status and does not
+// block. Before the caller is known nothing of the request is read.
 template <typename Request, typename Response, typename Work>
 grpc::ServerUnaryReactor* AnswerAtOnce(const ServiceEnvironment& environment,
                                        grpc::CallbackServerContext* context,
@@ -27,12 +29,13 @@ grpc::ServerUnaryReactor* AnswerAtOnce(const ServiceEnvironment& environment,
                                        grpc::ByteBuffer& response_bytes, const Work& work) {
   RpcScope rpc(method, *context, environment.metrics, environment.engine.clock());
   const auto answer = [&]() -> absl::Status {
+    CIPHERD_ASSIGN_OR_RETURN(const Caller caller, environment.callers.Identify(*context));
     Request request;
     // A view of gRPC's own, which stays.
     grpc::ByteBuffer view = request_bytes;
     CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
     Response response;
-    CIPHERD_RETURN_IF_ERROR(work(request, response));
+    CIPHERD_RETURN_IF_ERROR(work(caller, request, response));
     return SerializeMessage(response, response_bytes);
   };
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

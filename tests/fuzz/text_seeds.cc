@@ -102,6 +102,16 @@ void AddTextSeeds(const SeedSink& add) {
       "constant_memory_bytes: 4096");
   add("trace_context", "version_00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   add("trace_context", "later", "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what");
+  const std::string claims =
+      R"({"iss":"idp","sub":"alice","exp":2000.5,"nbf":0,"iat":1,"aud":["billing","cipherd"]})";
+  add("token", "named_key",
+      R"({"alg":"ES256","kid":"k1","typ":"JWT"})"
+      "\n" +
+          claims);
+  add("token", "other_order",
+      R"({"kid":"k1","more":{"a":[1,null]},"alg":"ES256"})"
+      "\n"
+      R"({"aud":"cipherd","sub":"auth0|5 \u0041","exp":1e300,"iss":"idp"})");
   add("vectors_csv", "two", "# a comment\n1.5, 2, -3e-2\n\n4,5,6\n");
   add("vectors_json", "two", "[[1.5, 2, -3e-2], [4]]");
   add("vectors_json", "one", "[1.5, 2, -0.03]");

@@ -56,6 +56,7 @@ const std::map<std::string, std::vector<std::string>> kOnlyIn = {
     {"cipherd/v1/", {"proto", "server", "client"}},
     {"inference/", {"proto", "server"}},
     {"prometheus/", {"server"}},
+    {"jwt.h", {"server"}},
 };
 
 struct Include {

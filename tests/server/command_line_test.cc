@@ -74,6 +74,20 @@ TEST(CommandLineTest, FlagsReachTheirOptions) {
   EXPECT_FALSE(line.probe.has_value());
 }
 
+TEST(CommandLineTest, FlagsOfTokensReachTheirOptions) {
+  ASSERT_OK_AND_ASSIGN(
+      const CommandLine line,
+      Parse({"--token-keys=/keys", "--token-issuer=https://idp", "--token-audience=cipherd",
+             "--token-tenant-claim=org", "--token-leeway=5"}));
+  const TokenOptions& tokens = line.options.tokens;
+  EXPECT_EQ(tokens.keys, "/keys");
+  EXPECT_EQ(tokens.issuer, "https://idp");
+  EXPECT_EQ(tokens.audience, "cipherd");
+  EXPECT_EQ(tokens.tenant_claim, "org");
+  EXPECT_EQ(tokens.leeway, absl::Seconds(5));
+  EXPECT_THAT(Parse({"--token-issuer=https://idp"}), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(CommandLineTest, NothingIsChangedByNothing) {
   ASSERT_OK_AND_ASSIGN(const CommandLine line, Parse({}));
   EXPECT_EQ(line.options.listen.address, ServerOptions{}.listen.address);

@@ -1,6 +1,7 @@
 // Every call that there is, made by one tenant with the ids of another: what comes back is, to the
-// last byte, what comes back for ids that nobody has. A call that is added and not listed here
-// fails the test.
+// last byte, what comes back for ids that nobody has; whether tenants are known by certificate, by
+// token, or by token behind one certificate. Where they have tokens, every call is refused without.
+// A call that is added and not listed here fails the test.
 #include <functional>
 #include <map>
 #include <set>
@@ -64,8 +65,10 @@ Outcome Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& m
   return outcome;
 }
 
-class CrossTenantTest : public TenantsTest {
+class CrossTenantTest : public TenantsTest, public ::testing::WithParamInterface<TenantsBy> {
  protected:
+  CrossTenantTest() : TenantsTest(GetParam()) {}
+
   void SetUp() override {
     TenantsTest::SetUp();
     ASSERT_OK_AND_ASSIGN(client_, Connect("alice"));
@@ -180,7 +183,7 @@ class CrossTenantTest : public TenantsTest {
   std::shared_ptr<grpc::Channel> alice_channel_, mallory_channel_;
 };
 
-TEST_F(CrossTenantTest, EveryCallOfTheServicesIsListed) {
+TEST_P(CrossTenantTest, EveryCallOfTheServicesIsListed) {
   std::set<std::string> listed, offered;
   for (const auto& [method, requests] : CallsWith(nobodys_)) listed.insert(method);
   for (const google::protobuf::FileDescriptor* file :
@@ -196,7 +199,7 @@ TEST_F(CrossTenantTest, EveryCallOfTheServicesIsListed) {
   EXPECT_EQ(listed, offered);
 }
 
-TEST_F(CrossTenantTest, AnothersIdsAnswerAsThoseThatNobodyHas) {
+TEST_P(CrossTenantTest, AnothersIdsAnswerAsThoseThatNobodyHas) {
   const std::map<std::string, Messages> stolen = CallsWith(alices_), unknown = CallsWith(nobodys_);
   for (const auto& [method, requests] : stolen) {
     SCOPED_TRACE(method);
@@ -213,7 +216,7 @@ TEST_F(CrossTenantTest, AnothersIdsAnswerAsThoseThatNobodyHas) {
   }
 }
 
-TEST_F(CrossTenantTest, WhatConcernsNoTenantIsTheSameForAll) {
+TEST_P(CrossTenantTest, WhatConcernsNoTenantIsTheSameForAll) {
   for (const auto& [method, requests] : CallsWith(alices_)) {
     if (ConcernsATenant(method)) continue;
     EXPECT_EQ(Call(alice_channel_, method, requests), Call(mallory_channel_, method, requests))
@@ -221,7 +224,7 @@ TEST_F(CrossTenantTest, WhatConcernsNoTenantIsTheSameForAll) {
   }
 }
 
-TEST_F(CrossTenantTest, AnUploadOfTheSameKeysDoesNotTellThatAnotherHasThem) {
+TEST_P(CrossTenantTest, AnUploadOfTheSameKeysDoesNotTellThatAnotherHasThem) {
   v1::PutKeysRequest header = UploadHeader({});
   Messages requests = {header.SerializeAsString()};
   for (const value::ExactValue& key : alice_->MakeKeys(alice_->program().required_keys)) {
@@ -243,6 +246,44 @@ TEST_F(CrossTenantTest, AnUploadOfTheSameKeysDoesNotTellThatAnotherHasThem) {
   EXPECT_TRUE(put_as(alice_channel_).existed());
   EXPECT_FALSE(put_as(mallory_channel_).existed());
 }
+
+INSTANTIATE_TEST_SUITE_P(Tenants, CrossTenantTest,
+                         ::testing::Values(TenantsBy::kCertificate, TenantsBy::kToken,
+                                           TenantsBy::kTokenThroughGateway),
+                         [](const auto& info) { return NameOf(info.param); });
+
+class TokenRequiredTest : public CrossTenantTest {};
+
+TEST_P(TokenRequiredTest, NoCallOfATenantsIsAnsweredWithoutItsToken) {
+  const TokenSigner stranger(TokenSigner::Kind::kP256);
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels;
+  channels["none"] = NewChannelWith(CertificateOf("alice"), "");
+  channels["a stranger's"] =
+      NewChannelWith(CertificateOf("alice"), TokenOf("alice", stranger, "k1"));
+  const std::string token = TokenOf("alice");
+  clock_.Advance(kTokenLifetime + absl::Minutes(1));
+  channels["an old one"] = NewChannelWith(CertificateOf("alice"), token);
+  for (const auto& [whose, channel] : channels) {
+    // Nobody learns what there is, nor whether a request would be lawful.
+    std::optional<Outcome> first;
+    for (const Ids& ids : {alices_, nobodys_}) {
+      for (const auto& [method, requests] : CallsWith(ids)) {
+        SCOPED_TRACE(method + ", token: " + whose);
+        Outcome outcome = Call(channel, method, requests);
+        EXPECT_EQ(outcome.code, grpc::StatusCode::UNAUTHENTICATED) << outcome;
+        EXPECT_THAT(outcome.message, ::testing::StartsWith("authorization: "));
+        EXPECT_THAT(outcome.message, ::testing::Not(::testing::HasSubstr(token.substr(0, 20))));
+        if (!first.has_value()) first = outcome;
+        EXPECT_EQ(outcome, *first);
+        EXPECT_EQ(Call(channel, method, {"\xff\xff no message"}), *first);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tenants, TokenRequiredTest,
+                         ::testing::Values(TenantsBy::kToken, TenantsBy::kTokenThroughGateway),
+                         [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace
 }  // namespace cipherd::server

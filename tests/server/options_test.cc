@@ -54,6 +54,30 @@ TEST(OptionsTest, TlsFilesBelongTogether) {
   EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(OptionsTest, KeysOfTokensNeedAnIssuerAndAnAudienceAndTheyNeedKeys) {
+  ServerOptions options = Valid();
+  const TokenOptions good = {.keys = "/keys", .issuer = "https://idp", .audience = "cipherd"};
+  options.tokens = good;
+  EXPECT_OK(options.Validate());
+  const auto refused = [&](void (*change)(TokenOptions&), const char* why) {
+    options.tokens = good;
+    change(options.tokens);
+    EXPECT_THAT(options.Validate(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  refused([](TokenOptions& tokens) { tokens.issuer.clear(); }, "tokens");
+  refused([](TokenOptions& tokens) { tokens.audience.clear(); }, "tokens");
+  // Callers would be asked for nothing.
+  refused([](TokenOptions& tokens) { tokens.keys.clear(); }, "tokens.keys");
+  for (const auto change : {+[](TokenOptions& tokens) { tokens.issuer = "https://idp#1"; },
+                            +[](TokenOptions& tokens) { tokens.issuer = "an idp"; },
+                            +[](TokenOptions& tokens) { tokens.issuer = std::string(256, 'a'); }}) {
+    refused(change, "tokens.issuer");
+  }
+  refused([](TokenOptions& tokens) { tokens.tenant_claim.clear(); }, "tokens.tenant_claim");
+  refused([](TokenOptions& tokens) { tokens.leeway = -absl::Seconds(1); }, "tokens.leeway");
+  refused([](TokenOptions& tokens) { tokens.leeway = absl::Seconds(301); }, "tokens.leeway");
+}
+
 TEST(OptionsTest, AtLeastOneMessageOfTheLargestFitsItsMemory) {
   ServerOptions options = Valid();
   options.inference = {.max_payload_bytes = 64 << 20, .message_memory_bytes = 65 << 20};
