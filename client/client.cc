@@ -43,8 +43,10 @@ std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
   return codec::GetRetryDelay(status);
 }
 
-Client::Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel)
+Client::Client(const ClientOptions& options, std::unique_ptr<BearerToken> token,
+               std::shared_ptr<grpc::Channel> channel)
     : options_(options),
+      token_(std::move(token)),
       channel_(std::move(channel)),
       stub_(v1::EvaluationService::NewStub(channel_)),
       limits_(options.limits) {}
@@ -52,6 +54,7 @@ Client::Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> chan
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
     const ClientOptions& options, const std::shared_ptr<Cancellation>& cancellation) {
   CIPHERD_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<BearerToken> token, BearerToken::Open(options));
   const absl::Time deadline = absl::Now() + options.connect_timeout;
   CIPHERD_ASSIGN_OR_RETURN(const bool is_connected,
                            AwaitConnected(*channel, deadline, cancellation.get()));
@@ -60,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
                                                "' within ",
                                                absl::FormatDuration(options.connect_timeout)));
   }
-  std::unique_ptr<Client> client(new Client(options, std::move(channel)));
+  std::unique_ptr<Client> client(new Client(options, std::move(token), std::move(channel)));
   CIPHERD_ASSIGN_OR_RETURN(
       client->server_info_,
       client->GetServerInfo({.timeout = options.connect_timeout, .cancellation = cancellation}));
@@ -77,8 +80,8 @@ std::unique_ptr<grpc::ClientContext> Client::MakeContext(const CallOptions& opti
   if (timeout != absl::InfiniteDuration()) {
     context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   }
-  if (!options_.bearer_token.empty()) {
-    context->AddMetadata("authorization", absl::StrCat("Bearer ", options_.bearer_token));
+  if (const std::string token = token_->Current(); !token.empty()) {
+    context->AddMetadata("authorization", absl::StrCat("Bearer ", token));
   }
   if (!routed_by.empty()) context->AddMetadata(transport::kKeySetMetadata, routed_by);
   return context;

@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cipherd/v1/evaluation.grpc.pb.h"
+#include "client/bearer_token.h"
 #include "client/cancellation.h"
 #include "client/client_options.h"
 #include "client/evaluation_call.h"
@@ -105,7 +106,8 @@ class Client {
       EvaluationCallback callback) const;
 
  private:
-  Client(const ClientOptions& options, std::shared_ptr<grpc::Channel> channel);
+  Client(const ClientOptions& options, std::unique_ptr<BearerToken> token,
+         std::shared_ptr<grpc::Channel> channel);
 
   // `routed_by`: what a gateway routes by (transport::kKeySetMetadata). Empty: nothing.
   std::unique_ptr<grpc::ClientContext> MakeContext(const CallOptions& options,
@@ -117,6 +119,7 @@ class Client {
                    const std::string& routed_by = "") const;
 
   const ClientOptions options_;
+  const std::unique_ptr<BearerToken> token_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::EvaluationService::Stub> stub_;
   v1::ServerInfo server_info_;

@@ -30,9 +30,12 @@ struct ClientOptions {
   // machine or the flag is set.
   std::optional<TlsOptions> tls;
   bool allow_plain_text_to_remote = false;
-  // Sent as "authorization: Bearer …" with every call, where not empty: for a proxy that asks for
-  // one. The daemon itself knows tenants by their certificates.
+  // Sent as "authorization: Bearer …" with every call, where not empty: for a daemon that knows its
+  // tenants by tokens, or a proxy that asks for one.
   std::string bearer_token;
+  // Has the token in its first line, in the place of the above. Read again whenever it has changed,
+  // so that a token that ends is renewed by whoever writes the file.
+  std::string bearer_token_file;
 
   // Until the first answer of the daemon.
   absl::Duration connect_timeout = absl::Seconds(10);

@@ -1,8 +1,5 @@
 #include "client/ctl/connection_flags.h"
 
-#include <fstream>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/client.h"
@@ -48,7 +45,8 @@ void ConnectionFlags::AddTo(CLI::App& app) {
   app.add_flag("--allow-plain-text", allow_plain_text_to_remote,
                "Connect to another machine without TLS");
   app.add_option("--token-file", token_file,
-                 "File with a bearer token, for a proxy that asks for one");
+                 "File with a bearer token, for a daemon or a proxy that asks for one; read again "
+                 "when it has changed");
   app.add_flag("--allow-insecure-contexts", allow_insecure_contexts,
                "Take programs below 128-bit security: for tests");
   app.add_option("--connect-timeout", connect_timeout_seconds,
@@ -62,26 +60,22 @@ ckks::SecurityPolicy ConnectionFlags::security_policy() const {
                                  : ckks::SecurityPolicy::k128BitClassical;
 }
 
-absl::StatusOr<ClientOptions> ConnectionFlags::ToOptions() const {
+ClientOptions ConnectionFlags::ToOptions() const {
   ClientOptions options;
   options.target = server;
   if (use_tls) options.tls = tls;
   options.allow_plain_text_to_remote = allow_plain_text_to_remote;
   options.connect_timeout = absl::Seconds(connect_timeout_seconds);
   options.security_policy = security_policy();
-  if (!token_file.empty()) {
-    std::ifstream file(token_file);
-    std::string token;
-    if (!std::getline(file, token)) {
-      return absl::NotFoundError(absl::StrCat("cannot read a token from '", token_file, "'"));
-    }
-    options.bearer_token = std::string(absl::StripAsciiWhitespace(token));
-  }
+  options.bearer_token_file = token_file;
   return options;
 }
 
 std::string DescribeError(const absl::Status& status) {
   std::string text = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+  if (absl::IsUnauthenticated(status)) {
+    return absl::StrCat(text, "\ngive a token that is good: --token-file");
+  }
   const v1::ErrorReason reason = ReasonOf(status);
   if (reason == v1::ERROR_REASON_UNSPECIFIED) return text;
   const std::string name = v1::ErrorReason_Name(reason);

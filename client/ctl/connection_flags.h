@@ -5,7 +5,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "client/client_options.h"
 
 namespace cipherd::client {
@@ -21,8 +20,7 @@ struct ConnectionFlags {
 
   // `this` must outlive the parsing.
   void AddTo(CLI::App& app);
-  // NotFound where the token file cannot be read.
-  absl::StatusOr<ClientOptions> ToOptions() const;
+  ClientOptions ToOptions() const;
   ckks::SecurityPolicy security_policy() const;
 };
 

@@ -21,7 +21,7 @@ struct Flags {
 };
 
 absl::Status Evaluate(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   const KeyDirectory keys(flags.keys);
   CIPHERD_ASSIGN_OR_RETURN(const ProgramPtr program, keys.ReadProgram(options.security_policy));
   CIPHERD_ASSIGN_OR_RETURN(const std::string key_set_id, keys.ReadKeySetId());

@@ -46,7 +46,7 @@ absl::Status WriteEvaluationKeys(const std::string& path, const ProgramDescripti
 }
 
 absl::Status MakeKeys(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   CIPHERD_ASSIGN_OR_RETURN(const v1::GetProgramResponse message,
                            client->GetProgramMessage(flags.program, flags.program_version));

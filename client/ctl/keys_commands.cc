@@ -36,7 +36,7 @@ std::string UploadIdOf(const std::string& path) {
 }
 
 absl::Status PutKeys(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   const KeyDirectory keys(flags.keys);
   CIPHERD_ASSIGN_OR_RETURN(const ProgramPtr program, keys.ReadProgram(options.security_policy));
   CIPHERD_ASSIGN_OR_RETURN(
@@ -71,7 +71,7 @@ absl::Status PutKeys(const Flags& flags) {
 }
 
 absl::Status DropKeys(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   CIPHERD_ASSIGN_OR_RETURN(const std::string key_set_id, KeyDirectory(flags.keys).ReadKeySetId());
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   return client->DropKeys(key_set_id);

@@ -37,6 +37,7 @@ struct Flags {
   double tolerance = 1e-3;
   int tenants = 1;
   std::vector<std::string> identities;
+  std::vector<std::string> token_files;
   int variants = 2;
   bool verify = false;
 
@@ -143,7 +144,7 @@ absl::Status AddVectors(const std::string& flag, const std::string& text,
 
 // One connection a tenant: with the identities in turn, where there are some.
 absl::StatusOr<std::vector<ClientOptions>> TenantsOf(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions base, flags.connection.ToOptions());
+  const ClientOptions base = flags.connection.ToOptions();
   std::vector<ClientOptions> tenants(flags.tenants, base);
   for (size_t i = 0; i < tenants.size() && !flags.identities.empty(); ++i) {
     const std::string& text = flags.identities[i % flags.identities.size()];
@@ -154,6 +155,9 @@ absl::StatusOr<std::vector<ClientOptions>> TenantsOf(const Flags& flags) {
     }
     tenants[i].tls->certificate_file = files[0];
     tenants[i].tls->private_key_file = files[1];
+  }
+  for (size_t i = 0; i < tenants.size() && !flags.token_files.empty(); ++i) {
+    tenants[i].bearer_token_file = flags.token_files[i % flags.token_files.size()];
   }
   return tenants;
 }
@@ -233,6 +237,8 @@ void AddWorkloadFlags(CLI::App& command, Flags& flags) {
       ->capture_default_str();
   command.add_option("--tenant-cert", flags.identities,
                      "CERT,KEY: PEM files of a tenant's identity; several are taken in turn");
+  command.add_option("--tenant-token", flags.token_files,
+                     "File with a tenant's bearer token; several are taken in turn");
   command.add_option("--input", flags.inputs,
                      "PROGRAM:NAME=FILE, as of encrypt (default: random vectors)");
   command

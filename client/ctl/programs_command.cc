@@ -65,7 +65,7 @@ std::string FormatPrograms(const std::vector<v1::ProgramSummary>& programs) {
 }
 
 absl::Status PrintPrograms(const Flags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   if (flags.name.empty()) {
     CIPHERD_ASSIGN_OR_RETURN(const std::vector<v1::ProgramSummary> programs,

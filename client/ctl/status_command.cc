@@ -17,7 +17,7 @@ std::string FormatBytes(uint64_t bytes) {
 }
 
 absl::Status PrintStatus(const ConnectionFlags& flags) {
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.ToOptions());
+  const ClientOptions options = flags.ToOptions();
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   CIPHERD_ASSIGN_OR_RETURN(const std::vector<v1::ProgramSummary> programs, client->ListPrograms());
   int ready_count = 0;

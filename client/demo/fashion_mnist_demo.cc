@@ -27,7 +27,7 @@ absl::StatusOr<DemoReport> Run(const Flags& flags) {
                            PolynomialModel::FromSafetensors(flags.weights));
   CIPHERD_ASSIGN_OR_RETURN(const DemoData data,
                            ReadDemoData(flags.data_directory, flags.image_count));
-  CIPHERD_ASSIGN_OR_RETURN(const ClientOptions options, flags.connection.ToOptions());
+  const ClientOptions options = flags.connection.ToOptions();
   CIPHERD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(options));
   return RunDemo(*client, model, data, flags.demo);
 }

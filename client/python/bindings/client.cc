@@ -35,6 +35,7 @@ struct ConnectArguments {
   std::optional<std::tuple<std::string, std::string, std::string, std::string>> tls;
   bool allow_plain_text_to_remote;
   std::string bearer_token;
+  std::string bearer_token_file;
   double timeout_seconds;
   bool allow_insecure_contexts;
 };
@@ -49,6 +50,7 @@ client::ClientOptions ToOptions(const ConnectArguments& arguments) {
   }
   options.allow_plain_text_to_remote = arguments.allow_plain_text_to_remote;
   options.bearer_token = arguments.bearer_token;
+  options.bearer_token_file = arguments.bearer_token_file;
   options.connect_timeout = *ToTimeout(arguments.timeout_seconds);
   options.security_policy = PolicyOf(arguments.allow_insecure_contexts);
   return options;
@@ -205,13 +207,15 @@ void BindClient(nb::module_& module) {
           "connect",
           [](std::string target,
              std::optional<std::tuple<std::string, std::string, std::string, std::string>> tls,
-             bool allow_plain_text_to_remote, std::string bearer_token, double timeout,
-             bool allow_insecure_contexts) {
+             bool allow_plain_text_to_remote, std::string bearer_token,
+             std::string bearer_token_file, double timeout, bool allow_insecure_contexts) {
             return Connect({std::move(target), std::move(tls), allow_plain_text_to_remote,
-                            std::move(bearer_token), timeout, allow_insecure_contexts});
+                            std::move(bearer_token), std::move(bearer_token_file), timeout,
+                            allow_insecure_contexts});
           },
           nb::arg("target"), nb::arg("tls").none(), nb::arg("allow_plain_text_to_remote"),
-          nb::arg("bearer_token"), nb::arg("timeout"), nb::arg("allow_insecure_contexts"))
+          nb::arg("bearer_token"), nb::arg("bearer_token_file"), nb::arg("timeout"),
+          nb::arg("allow_insecure_contexts"))
       .def_prop_ro("server_info", &GetServerInfo)
       .def("list_programs", &ListPrograms, nb::arg("timeout").none())
       .def("get_program", &GetProgram, nb::arg("name"), nb::arg("version"),

@@ -48,6 +48,7 @@ def connect(
     tls: Tls | bool = False,
     allow_plain_text: bool = False,
     token: str = "",
+    token_file: str | os.PathLike[str] = "",
     timeout: float = 10.0,
     allow_insecure_contexts: bool = False,
 ) -> Client:
@@ -57,11 +58,15 @@ def connect(
         target: ``"host:port"``, ``"127.0.0.1:7480"``, ``"unix:/run/cipherd.sock"``.
         tls: ``True``, or a :class:`Tls`. Without it, only this machine is connected to.
         allow_plain_text: Connect to another machine without TLS all the same.
-        token: Sent as ``authorization: Bearer ...``, for a proxy that asks for one.
+        token: Sent as ``authorization: Bearer ...``, for a daemon that knows its tenants by
+            tokens, or a proxy that asks for one.
+        token_file: Has the token in its first line, in the place of ``token``. Read again whenever
+            it has changed: whoever renews the token only writes the file.
         timeout: Seconds until the daemon must have answered.
         allow_insecure_contexts: Take programs below 128-bit security: for tests.
 
     Raises:
+        AccessDeniedError: The daemon asks for a token, or refuses this one.
         UnavailableError: Nobody answers.
         InvalidInputError: The address is refused, or a file is no PEM file.
         NotFoundError: A file is not there.
@@ -74,7 +79,13 @@ def connect(
         files = (ca, certificate, private_key, given.server_name)
     return Client(
         _cipherd.Client.connect(
-            target, files, allow_plain_text, token, timeout, allow_insecure_contexts
+            target,
+            files,
+            allow_plain_text,
+            token,
+            os.fspath(token_file),
+            timeout,
+            allow_insecure_contexts,
         ),
         allow_insecure_contexts,
     )
