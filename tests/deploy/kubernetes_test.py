@@ -83,6 +83,20 @@ class OverlayTest:
         flags = daemon.parse_flags(patched["spec"]["template"]["spec"]["containers"][0]["args"])
         self.assertEqual(flags["tls-client-ca"], "/tls/ca.crt")
 
+    def test_tokens_are_a_component_of_any_overlay(self):
+        component = daemon.deploy("kubernetes", "components", "tokens", "arguments.yaml")
+        (operations,) = kustomization.read_objects(component)
+        patched = kustomization.jsonpatch.apply_patch(self.overlay.objects["StatefulSet", "cipherd"], operations)
+        for version in CLUSTER_VERSIONS:
+            kubernetes_validate.validate(patched, version, strict=True)
+        pod = patched["spec"]["template"]["spec"]
+        flags = daemon.parse_flags(pod["containers"][0]["args"])
+        self.assertLessEqual({"--" + flag for flag in flags}, daemon.known_flags())
+        self.assertTrue(flags["token-issuer"] and flags["token-audience"])
+        mounts = {mount["mountPath"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+        self.assertTrue(mounts[flags["token-keys"]]["readOnly"])
+        self.assertEqual({mount["name"] for mount in mounts.values()}, {volume["name"] for volume in pod["volumes"]})
+
     def test_a_pod_may_nothing(self):
         overlay = self.overlay
         pod = overlay.pod["securityContext"]

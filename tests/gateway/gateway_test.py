@@ -17,7 +17,8 @@ import time
 import unittest
 
 from haproxy import Gateway
-from processes import NEVER_STABLE, PATIENCE_SECONDS, Daemon, Process, wait_until
+from processes import NEVER_STABLE, PATIENCE_SECONDS, Daemon, Process, cipherctl, wait_until
+from tokens import Issuer
 
 TENANTS = 24
 CLIENTS = 8
@@ -203,6 +204,46 @@ class GatewayTest(unittest.TestCase):
         requests = self.report["requests"]
         print(f"requests: {requests['ended_in_all']}, {requests['failed']} failed, {requests['wrong_in_all']} wrong")
         self.assertEqual((requests["failed"], requests["wrong_in_all"]), (0, 0), self.report["failures"])
+
+    def test_tokens_tell_tenants_apart_that_come_by_one_certificate(self):
+        issuer = Issuer(self.path("issuer"))
+        self.start_three(*issuer.flags)
+        tokens = {}
+        for tenant in ("alice", "mallory"):
+            tokens[tenant] = self.path(tenant + ".token")
+            with open(tokens[tenant], "w") as file:
+                file.write(issuer.token(tenant))
+
+        def ctl(tenant, *arguments, check=True):
+            return self.gateway.ctl(*arguments, *(("--token-file", tokens[tenant]) if tenant else ()), check=check)
+
+        keys, inputs, results = self.path("client_keys"), self.path("in.ct"), self.path("out.ct")
+        with open(self.path("x.csv"), "w") as file:
+            file.write(",".join(["0.5"] * 1024) + "\n")
+        ctl("alice", "keygen", "--program", "square", "--keys", keys)
+        ctl("alice", "put-keys", "--keys", keys)
+        cipherctl("encrypt", "--keys", keys, "--input", "x=" + self.path("x.csv"), "--output", inputs)
+        evaluate = ("evaluate", "--keys", keys, "--input", inputs, "--output", results)
+        ctl("alice", *evaluate)
+        refused = ctl("mallory", *evaluate, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("UNKNOWN_KEY_SET", refused.stdout)
+        for command in (("status",), evaluate):
+            refused = ctl(None, *command, check=False)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("UNAUTHENTICATED: authorization: expected 'Bearer' and a token, got none", refused.stdout)
+
+        report = self.gateway.load(
+            "--program", "square", "--tenants", "2", "--verify", "--concurrency-range", "2",
+            "--tenant-token", tokens["alice"], "--tenant-token", tokens["mallory"],
+            "--measurement-interval", "1000", "--max-trials", "1")
+        (level,) = report["levels"]
+        self.assertGreater(level["requests"]["ended_in_all"], 0)
+        self.assertEqual((level["requests"]["failed"], level["requests"]["wrong_in_all"]), (0, 0))
+        logs = "".join(daemon.log() for daemon in self.daemons.values())
+        for tenant in tokens:
+            self.assertIn(f"token:{issuer.name}#{tenant}", logs)
+        self.assertNotIn("x509-", logs)
 
 
 if __name__ == "__main__":

@@ -211,6 +211,16 @@ class PrometheusTest(unittest.TestCase):
             daemon.send_signal(signal.SIGHUP)
             wait_until(lambda: "CipherdReloadFailed" not in self.prometheus.alerts(), "CipherdReloadFailed still fires")
 
+    def test_4_keys_of_tokens_that_are_damaged(self):
+        key, public = self.path("token.key"), self.path("token.pem")
+        subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key],
+                       check=True, capture_output=True)
+        subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True)
+        with self.daemon("tokens", "--token-keys", public, "--token-issuer", "idp", "--token-audience", "cipherd"):
+            with self.causing("CipherdTokenKeysNotTaken"):
+                with open(public, "w") as file:
+                    file.write("no key")
+
     def fashion_mlp(self, settings):
         """A directory of it alone, served with these settings."""
         programs = tempfile.mkdtemp(dir=self.directory)
