@@ -1,47 +1,64 @@
-// How many calls that hold memory may be under way at once, over all connections.
+// How many calls may be under way at once, over all connections, and how many of one caller.
 //
-//   CallGate::Pass pass(gate);
-//   if (!pass.is_open()) ... refuse
+//   CallGate::Pass pass(gate, CallerKey(context));
+//   if (!pass.is_open()) ... refuse with TooManyCalls(pass)
 //
-// gRPC bounds the calls of a connection but not the connections. Thread-safe.
+// gRPC bounds the calls of a connection (once the peer has acknowledged its settings), but neither
+// the connections nor the memory of calls. Thread-safe.
 #pragma once
 
-#include <atomic>
+#include <map>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 
 namespace cipherd::server {
+
+struct CallLimits {
+  int max_calls = 1024;
+  // So that nobody has all of them.
+  int max_calls_per_caller = 512;
+};
 
 class CallGate {
  public:
   class Pass {
    public:
-    explicit Pass(CallGate& gate)
-        : gate_(gate), is_open_(gate.under_way_.fetch_add(1) < gate.limit_) {}
-    ~Pass() { gate_.under_way_.fetch_sub(1); }
+    // The pass of one `caller` (caller.h).
+    Pass(CallGate& gate, const std::string& caller);
+    ~Pass();
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
 
-    // False beyond the limit: the call is to be refused.
-    bool is_open() const { return is_open_; }
+    // False beyond a limit: the call is to be refused.
+    bool is_open() const { return refused_by_ == nullptr; }
 
    private:
+    friend absl::Status TooManyCalls(const Pass& pass);
+
     CallGate& gate_;
-    const bool is_open_;
+    // Of an open one.
+    std::map<std::string, int>::iterator caller_;
+    // The limit that is reached.
+    int CallLimits::*refused_by_ = nullptr;
   };
 
-  explicit CallGate(int limit) : limit_(limit) {}
+  explicit CallGate(const CallLimits& limits) : limits_(limits) {}
 
-  int under_way() const { return under_way_.load(); }
-  int limit() const { return limit_; }
+  int under_way() const ABSL_LOCKS_EXCLUDED(mu_);
+  const CallLimits& limits() const { return limits_; }
 
  private:
-  const int limit_;
-  // Refused ones included, until they have ended.
-  std::atomic<int> under_way_ = 0;
+  const CallLimits limits_;
+  mutable absl::Mutex mu_;
+  // Those that are admitted. Who is refused takes nobody's place.
+  int under_way_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::string, int> callers_ ABSL_GUARDED_BY(mu_);
 };
 
-// ResourceExhausted (overloaded): what a call beyond the limit is told.
-absl::Status TooManyCalls(const CallGate& gate);
+// ResourceExhausted (overloaded): what a call beyond a limit is told.
+absl::Status TooManyCalls(const CallGate::Pass& pass);
 
 }  // namespace cipherd::server

@@ -1,10 +1,17 @@
 #include "server/caller.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -12,19 +19,21 @@
 #include "grpc/support/time.h"
 #include "grpcpp/security/auth_context.h"
 #include "proto/grpc_status/transport.h"
+#include "server/connection_table.h"
 
 namespace cipherd::server {
 namespace {
 
+constexpr char kNoCertificate[] = "local";
 constexpr char kAuthorization[] = "authorization";
 constexpr std::string_view kScheme = "Bearer ";
 
 std::string TenantOfCertificate(const grpc::ServerContextBase& context) {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr || !auth->IsPeerAuthenticated()) return "local";
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return kNoCertificate;
   const std::string property = auth->GetPeerIdentityPropertyName();
   const std::vector<grpc::string_ref> names = auth->GetPeerIdentity();
-  if (names.empty()) return "local";
+  if (names.empty()) return kNoCertificate;
   const char* kind = property == GRPC_X509_SAN_PROPERTY_NAME  ? "x509-san:"
                      : property == GRPC_X509_CN_PROPERTY_NAME ? "x509-cn:"
                                                               : "other:";
@@ -45,7 +54,35 @@ absl::StatusOr<std::string_view> BearerToken(const grpc::ServerContextBase& cont
   return text.substr(kScheme.size());
 }
 
+// Between "[" and "]", which may be escaped; "" where there are none.
+std::string InBrackets(const std::string& peer) {
+  for (const auto& [open, close] : {std::pair("%5B", "%5D"), std::pair("[", "]")}) {
+    const size_t begin = peer.find(open);
+    const size_t end = peer.find(close);
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    const size_t first = begin + std::strlen(open);
+    if (first <= end) return peer.substr(first, end - first);
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string PeerHost(const std::string& peer) {
+  const std::string v6 = InBrackets(peer);
+  if (v6.empty()) return peer.substr(0, std::min(peer.size(), peer.rfind(':')));
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  if (inet_pton(AF_INET6, v6.c_str(), &address.sin6_addr) != 1) return v6;
+  sockaddr_storage storage = {};
+  std::memcpy(&storage, &address, sizeof(address));
+  return absl::BytesToHexString(PeerKey(storage));
+}
+
+std::string CallerKey(const grpc::ServerContextBase& context) {
+  std::string tenant = TenantOfCertificate(context);
+  return tenant == kNoCertificate ? PeerHost(context.peer()) : tenant;
+}
 
 absl::StatusOr<Caller> Callers::Identify(const grpc::ServerContextBase& context) const {
   Caller caller{.tenant = "", .deadline = absl::InfiniteFuture(), .routed_by = ""};

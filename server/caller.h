@@ -41,4 +41,11 @@ class Callers {
   TokenVerifier* tokens_ = nullptr;
 };
 
+// Who is counted as one caller where there is a bound for each, before anybody looks at a token:
+// the tenant by certificate; of those who have none, the address, or network of 64 bits of IPv6.
+std::string CallerKey(const grpc::ServerContextBase& context);
+
+// The last of these, of a peer as gRPC writes it: "ipv4:192.0.2.1:33000", "ipv6:%5B::1%5D:33000".
+std::string PeerHost(const std::string& peer);
+
 }  // namespace cipherd::server

@@ -126,11 +126,25 @@ void AddLimitFlags(CLI::App& app, ServerOptions& options) {
            "Payload of one message of ModelInfer (Open Inference Protocol), each way");
   AddBytes(app, "--infer-memory", options.inference.message_memory_bytes,
            "Budget of such messages");
+  app.add_option("--max-connections", options.transport.connections.max_connections,
+                 "Connections at once; fewer where there may not be so many open files")
+      ->capture_default_str();
+  app.add_option("--max-connections-per-peer",
+                 options.transport.connections.max_connections_per_peer,
+                 "Connections at once of one address, or network of 64 bits of IPv6")
+      ->capture_default_str();
+  AddSeconds(app, "--handshake-timeout", options.transport.handshake_timeout,
+             "For a new connection to say what it wants, TLS included");
+  AddSeconds(app, "--max-connection-idle", options.transport.max_connection_idle,
+             "After which a connection without a call is closed");
   app.add_option("--max-streams", options.transport.max_concurrent_streams,
                  "Calls under way on one connection")
       ->capture_default_str();
-  app.add_option("--max-calls", options.transport.max_calls,
+  app.add_option("--max-calls", options.transport.calls.max_calls,
                  "Uploads and evaluations under way on all connections")
+      ->capture_default_str();
+  app.add_option("--max-calls-per-caller", options.transport.calls.max_calls_per_caller,
+                 "The same of one tenant; of one address, where there are no certificates")
       ->capture_default_str();
   AddSeconds(app, "--stall-timeout", options.transport.stall_timeout,
              "For a client to send the next message of a stream, or to read one");

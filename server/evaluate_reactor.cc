@@ -7,32 +7,14 @@
 
 namespace cipherd::server {
 
-EvaluateReactor::EvaluateReactor(const ServiceEnvironment& environment,
-                                 grpc::CallbackServerContext& context,
-                                 const grpc::ByteBuffer& request, grpc::ByteBuffer& response)
-    : environment_(environment),
-      context_(context),
-      response_(response),
-      rpc_("Evaluate", context, environment.metrics, environment.engine.clock()),
-      pass_(environment.calls),
-      evaluation_(environment, rpc_),
-      stall_(environment.stalls, [&context] { context.TryCancel(); }) {
-  if (const absl::Status status = Receive(request); !status.ok()) {
-    Reply(status);
-    return;
+absl::Status EvaluateReactor::Receive(grpc::ByteBuffer& bytes) {
+  if (evaluation_.has_begun()) {
+    return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got another");
   }
-  evaluation_.Submit([this](const absl::Status& status) { Reply(status); });
-}
-
-absl::Status EvaluateReactor::Receive(const grpc::ByteBuffer& bytes) {
-  if (!pass_.is_open()) return TooManyCalls(environment_.calls);
-  CIPHERD_ASSIGN_OR_RETURN(const Caller caller, environment_.callers.Identify(context_));
   v1::EvaluateRequest request;
-  // A view of gRPC's own, which stays.
-  grpc::ByteBuffer view = bytes;
-  CIPHERD_RETURN_IF_ERROR(ParseMessage(view, request));
+  CIPHERD_RETURN_IF_ERROR(ParseMessage(bytes, request));
   const uint64_t payload_bytes = request.payload().size();
-  CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), caller, payload_bytes));
+  CIPHERD_RETURN_IF_ERROR(evaluation_.Begin(request.header(), caller(), payload_bytes));
   const uint64_t output_bytes = evaluation_.output_bytes();
   const uint64_t limit = environment_.limits.max_unary_bytes;
   if (payload_bytes > limit || output_bytes > limit) {
@@ -44,7 +26,11 @@ absl::Status EvaluateReactor::Receive(const grpc::ByteBuffer& bytes) {
   return evaluation_.Write(request.payload());
 }
 
-absl::Status EvaluateReactor::Encode() {
+absl::Status EvaluateReactor::NothingCame() const {
+  return codec::Refuse(v1::ERROR_REASON_PROTOCOL, "message", "expected one, got none");
+}
+
+absl::Status EvaluateReactor::EncodeResult() {
   v1::EvaluateResponse response;
   CIPHERD_RETURN_IF_ERROR(
       evaluation_.EncodeResult(response.mutable_outputs(), response.mutable_stage_times()));
@@ -53,11 +39,19 @@ absl::Status EvaluateReactor::Encode() {
   return SerializeMessage(response, response_);
 }
 
-void EvaluateReactor::Reply(absl::Status status) {
-  if (status.ok()) status = Encode();
-  evaluation_.End(status);
-  stall_.AwaitPeer();
-  Finish(rpc_.Close(status));
+void EvaluateReactor::Reply() {
+  const absl::Status status = EncodeResult();
+  if (status.ok()) {
+    FinishWithLast(response_);
+  } else {
+    FinishWith(status);
+  }
+}
+
+void EvaluateReactor::OnStall() {
+  if (state() == State::kReceiving) {
+    FinishWith(Stalled(environment_.stalls, "the request's message"));
+  }
 }
 
 }  // namespace cipherd::server

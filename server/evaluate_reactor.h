@@ -1,41 +1,31 @@
-// Evaluate: one evaluation in one message each way.
+// Evaluate: one evaluation in one message each way, received as a stream of one (told_early.h).
 #pragma once
 
-#include "cipherd/v1/evaluation.pb.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/server_callback.h"
-#include "server/call_gate.h"
-#include "server/evaluation.h"
-#include "server/rpc_scope.h"
-#include "server/stall_watch.h"
+#include "server/evaluation_reactor.h"
 
 namespace cipherd::server {
 
-// Lives from the call's arrival until gRPC is done with it. Never blocks.
-class EvaluateReactor final : public grpc::ServerUnaryReactor {
+class EvaluateReactor final : public EvaluationReactor {
  public:
-  EvaluateReactor(const ServiceEnvironment& environment, grpc::CallbackServerContext& context,
-                  const grpc::ByteBuffer& request, grpc::ByteBuffer& response);
-
-  void OnCancel() override { evaluation_.Cancel(); }
-  void OnDone() override { delete this; }
+  EvaluateReactor(const ServiceEnvironment& environment, grpc::CallbackServerContext& context)
+      : EvaluationReactor("Evaluate", environment, context) {
+    Start();
+  }
 
  private:
-  absl::Status Receive(const grpc::ByteBuffer& bytes);
-  absl::Status Encode();
-  // The evaluation has come to `status`; replies.
-  void Reply(absl::Status status);
+  absl::Status Receive(grpc::ByteBuffer& bytes) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnStall() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status NothingCame() const override;
+  void Reply() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const ServiceEnvironment& environment_;
-  grpc::CallbackServerContext& context_;
-  grpc::ByteBuffer& response_;
-  RpcScope rpc_;
-  const CallGate::Pass pass_;
-  Evaluation evaluation_;
+  absl::Status EncodeResult() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // A reply that the client does not read ends the call. Last, so that it ends first.
-  StallWatch::Call stall_;
+  // gRPC reads it until the call is done.
+  grpc::ByteBuffer response_;
 };
 
 }  // namespace cipherd::server

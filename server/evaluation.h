@@ -44,7 +44,9 @@ struct ServiceEnvironment {
   engine::Engine& engine;
   const ProgramRegistry& programs;
   Metrics& metrics;
+  // For uploads and evaluations, and for calls that only ask.
   CallGate& calls;
+  CallGate& lookups;
   StallWatch& stalls;
   UploadTable& uploads;
   const Callers& callers;

@@ -32,7 +32,8 @@ class EvaluationReactor
   // `method` is a literal.
   EvaluationReactor(std::string_view method, const ServiceEnvironment& environment,
                     grpc::CallbackServerContext& context)
-      : StreamReactor(method, environment, context), evaluation_(environment, rpc_) {}
+      : StreamReactor(method, environment, context, environment.calls),
+        evaluation_(environment, rpc_) {}
 
   // What a call ends with that has said nothing.
   virtual absl::Status NothingCame() const = 0;

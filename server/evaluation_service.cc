@@ -1,7 +1,7 @@
 #include "server/evaluation_service.h"
 
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "core/base/status_macros.h"
 #include "proto/codec/context_codec.h"
@@ -9,19 +9,29 @@
 #include "server/caller.h"
 #include "server/evaluate_reactor.h"
 #include "server/evaluate_stream_reactor.h"
+#include "server/lookup_reactor.h"
 #include "server/program_version.h"
 #include "server/put_keys_reactor.h"
-#include "server/rpc_scope.h"
-#include "server/unary_answer.h"
 #include "server/version.h"
 #include "server/wire_message.h"
 
 namespace cipherd::server {
 
-grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerContext* context,
-                                                           const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<v1::GetServerInfoRequest, v1::ServerInfo>(
-      environment_, context, "GetServerInfo", *request, *response,
+EvaluationService::EvaluationService(const ServiceEnvironment& environment)
+    : environment_(environment) {
+  using Context = grpc::CallbackServerContext;
+  Tell("GetServerInfo", [this](Context* context) { return GetServerInfo(context); });
+  Tell("ListPrograms", [this](Context* context) { return ListPrograms(context); });
+  Tell("GetProgram", [this](Context* context) { return GetProgram(context); });
+  Tell("GetKeyUpload", [this](Context* context) { return GetKeyUpload(context); });
+  Tell("DropKeys", [this](Context* context) { return DropKeys(context); });
+  Tell("Evaluate",
+       [this](Context* context) { return new EvaluateReactor(environment_, *context); });
+}
+
+EvaluationService::Reactor* EvaluationService::GetServerInfo(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<v1::GetServerInfoRequest, v1::ServerInfo>(
+      environment_, *context, "GetServerInfo",
       [this](const auto&, const auto&, v1::ServerInfo& info) {
         const runtime::Device& device = environment_.engine.device();
         info.set_version(kVersion);
@@ -33,10 +43,9 @@ grpc::ServerUnaryReactor* EvaluationService::GetServerInfo(grpc::CallbackServerC
       });
 }
 
-grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context,
-                                                          const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<v1::ListProgramsRequest, v1::ListProgramsResponse>(
-      environment_, context, "ListPrograms", *request, *response,
+EvaluationService::Reactor* EvaluationService::ListPrograms(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<v1::ListProgramsRequest, v1::ListProgramsResponse>(
+      environment_, *context, "ListPrograms",
       [this](const auto&, const auto&, v1::ListProgramsResponse& list) {
         for (const RegisteredProgramPtr& program : environment_.programs.programs()) {
           v1::ProgramSummary* summary = list.add_programs();
@@ -47,10 +56,9 @@ grpc::ServerUnaryReactor* EvaluationService::ListPrograms(grpc::CallbackServerCo
       });
 }
 
-grpc::ServerUnaryReactor* EvaluationService::GetProgram(grpc::CallbackServerContext* context,
-                                                        const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<v1::GetProgramRequest, v1::GetProgramResponse>(
-      environment_, context, "GetProgram", *request, *response,
+EvaluationService::Reactor* EvaluationService::GetProgram(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<v1::GetProgramRequest, v1::GetProgramResponse>(
+      environment_, *context, "GetProgram",
       [this](const auto&, const v1::GetProgramRequest& which,
              v1::GetProgramResponse& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const RegisteredProgramPtr program,
@@ -67,12 +75,11 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* EvaluationService::PutKeys(
   return new PutKeysReactor(environment_, *context, *response);
 }
 
-grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerContext* context,
-                                                          const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
-      environment_, context, "GetKeyUpload", *request, *response,
-      [&](const Caller& caller, const v1::GetKeyUploadRequest& which,
-          v1::GetKeyUploadResponse& upload) -> absl::Status {
+EvaluationService::Reactor* EvaluationService::GetKeyUpload(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<v1::GetKeyUploadRequest, v1::GetKeyUploadResponse>(
+      environment_, *context, "GetKeyUpload",
+      [this](const Caller& caller, const v1::GetKeyUploadRequest& which,
+             v1::GetKeyUploadResponse& upload) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const UploadTable::Progress progress,
                                  environment_.uploads.Find({caller.tenant, which.upload_id()}));
         upload.set_received_bytes(progress.received_bytes);
@@ -84,38 +91,30 @@ grpc::ServerUnaryReactor* EvaluationService::GetKeyUpload(grpc::CallbackServerCo
       });
 }
 
-grpc::ServerUnaryReactor* EvaluationService::DropKeys(grpc::CallbackServerContext* context,
-                                                      const Bytes* request, Bytes* response) {
-  const auto rpc = std::make_shared<RpcScope>("DropKeys", *context, environment_.metrics,
-                                              environment_.engine.clock());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::StatusOr<Caller> caller = environment_.callers.Identify(*context);
-  v1::DropKeysRequest which;
-  Bytes view = *request;
-  absl::Status status = caller.ok() ? ParseMessage(view, which) : caller.status();
-  if (status.ok()) {
-    const absl::StatusOr<std::string> id = codec::DecodeDigest(which.key_set_id(), "key_set_id");
-    if (id.ok()) {
-      // On whatever thread has removed the file, maybe before it returns.
-      environment_.engine.keys().Drop(
-          caller->tenant, *id, [rpc, reactor, response](absl::Status dropped) {
-            if (dropped.ok()) dropped = SerializeMessage(v1::DropKeysResponse(), *response);
-            reactor->Finish(rpc->Close(dropped));
-          });
-      return reactor;
-    }
-    status = id.status();
-  }
-  reactor->Finish(rpc->Close(status));
-  return reactor;
+EvaluationService::Reactor* EvaluationService::DropKeys(grpc::CallbackServerContext* context) {
+  return new LookupReactor(
+      "DropKeys", environment_, *context,
+      [this](const Caller& caller, grpc::ByteBuffer& message, const LookupReactor::Reply& reply) {
+        v1::DropKeysRequest which;
+        const auto decode = [&]() -> absl::StatusOr<std::string> {
+          CIPHERD_RETURN_IF_ERROR(ParseMessage(message, which));
+          return codec::DecodeDigest(which.key_set_id(), "key_set_id");
+        };
+        const absl::StatusOr<std::string> id = decode();
+        if (!id.ok()) {
+          reply(id.status(), Bytes());
+          return;
+        }
+        // On whatever thread has removed the file, maybe before it returns.
+        environment_.engine.keys().Drop(caller.tenant, *id, [reply](absl::Status dropped) {
+          Bytes response;
+          if (dropped.ok()) dropped = SerializeMessage(v1::DropKeysResponse(), response);
+          reply(dropped, std::move(response));
+        });
+      });
 }
 
-grpc::ServerUnaryReactor* EvaluationService::Evaluate(grpc::CallbackServerContext* context,
-                                                      const Bytes* request, Bytes* response) {
-  return new EvaluateReactor(environment_, *context, *request, *response);
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EvaluationService::EvaluateStream(
+EvaluationService::Reactor* EvaluationService::EvaluateStream(
     grpc::CallbackServerContext* context) {
   return new EvaluateStreamReactor(environment_, *context);
 }

@@ -3,32 +3,38 @@
 #include <optional>
 #include <utility>
 
+#include "server/lookup_reactor.h"
+#include "server/stall_watch.h"
+#include "server/wire_message.h"
+
 namespace cipherd::server {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-namespace {
-
-// A Watch that is turned away.
-class Refusal final : public grpc::ServerWriteReactor<HealthCheckResponse> {
- public:
-  explicit Refusal(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
-
-}  // namespace
-
 // One Watch. Lives until gRPC says OnDone; guarded by the lock of its service.
-class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+class HealthService::Watcher final : public HealthService::Reactor {
  public:
-  Watcher(HealthService& service, std::string name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(service.mu_)
-      : service_(service), name_(std::move(name)) {
+  explicit Watcher(HealthService& service) : service_(service) {
+    // Not under the service's lock, which it takes when it calls.
+    stall_.emplace(service_.environment_.stalls, [this] {
+      absl::MutexLock lock(&service_.mu_);
+      End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
+    });
+    absl::MutexLock lock(&service_.mu_);
     position_ = service_.watchers_.insert(service_.watchers_.end(), this);
-    Update();
+    if (service_.watchers_.size() > kMaxHealthWatchers) {
+      End(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
+      return;
+    }
+    stall_->AwaitPeer();
+    StartRead(&request_);
   }
 
-  const std::string& name() const { return name_; }
+  // Whether `name` is what is watched.
+  bool Watches(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    return name_ == name;
+  }
 
   // Sends the status unless it was the last one sent; ends the call where watches have ended.
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
@@ -37,12 +43,33 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
       End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the daemon is shutting down"));
       return;
     }
-    const HealthService::Status status = service_.StatusOf(name_);
+    if (!name_.has_value()) return;
+    const HealthService::Status status = service_.StatusOf(*name_);
     if (sent_ == status) return;
     sent_ = status;
-    response_.set_status(status);
+    HealthCheckResponse response;
+    response.set_status(status);
+    if (!SerializeMessage(response, response_).ok()) {
+      End(grpc::Status(grpc::StatusCode::INTERNAL, "cannot write the status"));
+      return;
+    }
     is_writing_ = true;
     StartWrite(&response_);
+  }
+
+  void OnReadDone(bool ok) override {
+    stall_->Rest();
+    absl::MutexLock lock(&service_.mu_);
+    if (is_finished_) return;
+    HealthCheckRequest request;
+    if (!ok || !ParseMessage(request_, request).ok() ||
+        request.service().size() > kMaxHealthNameBytes) {
+      End(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                       "service: expected a name, of at most 256 bytes"));
+      return;
+    }
+    name_ = request.service();
+    Update();
   }
 
   void OnWriteDone(bool ok) override {
@@ -62,6 +89,7 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
 
   void OnDone() override {
+    stall_.reset();
     {
       absl::MutexLock lock(&service_.mu_);
       service_.watchers_.erase(position_);
@@ -75,13 +103,23 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
 
   HealthService& service_;
-  const std::string name_;
+  std::optional<StallWatch::Call> stall_;
   std::list<Watcher*>::iterator position_;
+  // gRPC writes the one and reads the other while that is under way.
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  // Once it has come.
+  std::optional<std::string> name_;
   std::optional<HealthService::Status> sent_;
-  HealthCheckResponse response_;
   bool is_writing_ = false;
   bool is_finished_ = false;
 };
+
+HealthService::HealthService(const ServiceEnvironment& environment) : environment_(environment) {
+  using Context = grpc::CallbackServerContext;
+  Tell("Check", [this](Context* context) { return Check(context); });
+  Tell("Watch", [this](Context* context) { return Watch(context); });
+}
 
 void HealthService::SetServing(std::string_view name, bool serving) {
   absl::MutexLock lock(&mu_);
@@ -111,36 +149,23 @@ void HealthService::EndWatches() {
   for (Watcher* watcher : watchers_) watcher->Update();
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const HealthCheckRequest* request,
-                                               HealthCheckResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Status status;
-  {
-    absl::MutexLock lock(&mu_);
-    status = StatusOf(request->service());
-  }
-  if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
-    reactor->Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "unknown service"));
-    return reactor;
-  }
-  response->set_status(status);
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+HealthService::Reactor* HealthService::Check(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<HealthCheckRequest, HealthCheckResponse>(
+      environment_, *context, "Check",
+      [this](const auto&, const HealthCheckRequest& which,
+             HealthCheckResponse& response) -> absl::Status {
+        absl::MutexLock lock(&mu_);
+        const Status status = StatusOf(which.service());
+        if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
+          return absl::NotFoundError("unknown service");
+        }
+        response.set_status(status);
+        return absl::OkStatus();
+      });
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
-  if (request->service().size() > kMaxHealthNameBytes) {
-    return new Refusal(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                                    "service: the name is too long to be one"));
-  }
-  absl::MutexLock lock(&mu_);
-  if (watchers_.size() >= kMaxHealthWatchers) {
-    return new Refusal(
-        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
-  }
-  return new Watcher(*this, request->service());
+HealthService::Reactor* HealthService::Watch(grpc::CallbackServerContext*) {
+  return new Watcher(*this);
 }
 
 HealthService::Status HealthService::StatusOf(const std::string& name) const {
@@ -150,7 +175,7 @@ HealthService::Status HealthService::StatusOf(const std::string& name) const {
 
 void HealthService::NotifyWatchers(const std::string& name) {
   for (Watcher* watcher : watchers_) {
-    if (watcher->name() == name) watcher->Update();
+    if (watcher->Watches(name)) watcher->Update();
   }
 }
 

@@ -17,6 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "health.grpc.pb.h"
+#include "server/evaluation.h"
+#include "server/told_early.h"
 
 namespace cipherd::server {
 
@@ -25,9 +27,13 @@ inline constexpr size_t kMaxHealthNameBytes = 256;
 // Each holds a call; a load balancer needs one a program.
 inline constexpr size_t kMaxHealthWatchers = 1024;
 
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final
+    : public ToldEarly<grpc::health::v1::Health, grpc::health::v1::Health::Service> {
  public:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // Calls have their places among `environment.lookups`.
+  explicit HealthService(const ServiceEnvironment& environment);
 
   // `name` is a program's, or empty for the daemon.
   void SetServing(std::string_view name, bool serving) ABSL_LOCKS_EXCLUDED(mu_);
@@ -38,22 +44,19 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Ends every Watch, now and from now on.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // NOT_FOUND for an unknown name.
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
-                                  const grpc::health::v1::HealthCheckRequest* request,
-                                  grpc::health::v1::HealthCheckResponse* response) override;
-  // SERVICE_UNKNOWN for an unknown name, until it becomes known. INVALID_ARGUMENT for a name that
-  // is too long to be one; RESOURCE_EXHAUSTED with kMaxHealthWatchers watching already.
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
-
  private:
   class Watcher;
+
+  // NOT_FOUND for an unknown name.
+  Reactor* Check(grpc::CallbackServerContext* context);
+  // SERVICE_UNKNOWN for an unknown name, until it becomes known. INVALID_ARGUMENT for what is no
+  // name; RESOURCE_EXHAUSTED with kMaxHealthWatchers watching already.
+  Reactor* Watch(grpc::CallbackServerContext* context);
 
   Status StatusOf(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NotifyWatchers(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const ServiceEnvironment environment_;
   mutable absl::Mutex mu_;
   std::map<std::string, Status> statuses_ ABSL_GUARDED_BY(mu_) = {
       {"", grpc::health::v1::HealthCheckResponse::NOT_SERVING}};

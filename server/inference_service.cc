@@ -6,13 +6,11 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
-#include "google/protobuf/descriptor.h"
-#include "grpcpp/support/server_callback.h"
 #include "proto/inference/inference_codec.h"
 #include "proto/inference/model_metadata.h"
+#include "server/lookup_reactor.h"
 #include "server/model_infer_reactor.h"
 #include "server/program_version.h"
-#include "server/unary_answer.h"
 #include "server/version.h"
 
 namespace cipherd::server {
@@ -28,47 +26,36 @@ InferenceService::InferenceService(const ServiceEnvironment& environment,
       health_(health),
       options_(options),
       messages_("messages of ModelInfer", options.message_memory_bytes) {
-  TakeModelInfer();
+  using Context = grpc::CallbackServerContext;
+  Tell("ServerLive", [this](Context* context) { return ServerLive(context); });
+  Tell("ServerReady", [this](Context* context) { return ServerReady(context); });
+  Tell("ModelReady", [this](Context* context) { return ModelReady(context); });
+  Tell("ServerMetadata", [this](Context* context) { return ServerMetadata(context); });
+  Tell("ModelMetadata", [this](Context* context) { return ModelMetadata(context); });
+  Tell("ModelInfer", [this](Context* context) {
+    return new ModelInferReactor(environment_, options_, messages_, *context);
+  });
 }
 
-void InferenceService::TakeModelInfer() {
-  const auto* service =
-      inference::ModelInferRequest::descriptor()->file()->FindServiceByName("GRPCInferenceService");
-  const int index = service->FindMethodByName("ModelInfer")->index();
-  // gRPC would receive the message of a unary method before it tells of the call. One that is
-  // "streamed" here, which the peer cannot tell, reads it when it asks to.
-  MarkMethodStreamed(index, nullptr);
-  MarkMethodRawCallback(index, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(
-                                   [this](grpc::CallbackServerContext* context) {
-                                     return new ModelInferReactor(environment_, options_, messages_,
-                                                                  *context);
-                                   }));
-}
-
-grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,
-                                                       const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<inference::ServerLiveRequest, inference::ServerLiveResponse>(
-      environment_, context, "ServerLive", *request, *response,
-      [](const auto&, const auto&, auto& answer) {
+InferenceService::Reactor* InferenceService::ServerLive(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<inference::ServerLiveRequest, inference::ServerLiveResponse>(
+      environment_, *context, "ServerLive", [](const auto&, const auto&, auto& answer) {
         answer.set_live(true);
         return absl::OkStatus();
       });
 }
 
-grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
-                                                        const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<inference::ServerReadyRequest, inference::ServerReadyResponse>(
-      environment_, context, "ServerReady", *request, *response,
-      [this](const auto&, const auto&, auto& answer) {
+InferenceService::Reactor* InferenceService::ServerReady(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<inference::ServerReadyRequest, inference::ServerReadyResponse>(
+      environment_, *context, "ServerReady", [this](const auto&, const auto&, auto& answer) {
         answer.set_ready(health_.IsServing(""));
         return absl::OkStatus();
       });
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
-                                                       const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<inference::ModelReadyRequest, inference::ModelReadyResponse>(
-      environment_, context, "ModelReady", *request, *response,
+InferenceService::Reactor* InferenceService::ModelReady(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      environment_, *context, "ModelReady",
       [this](const auto&, const inference::ModelReadyRequest& which, auto& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,
                                  oip::DecodeModelVersion(which.version(), "version"));
@@ -82,21 +69,18 @@ grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerConte
       });
 }
 
-grpc::ServerUnaryReactor* InferenceService::ServerMetadata(grpc::CallbackServerContext* context,
-                                                           const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
-      environment_, context, "ServerMetadata", *request, *response,
-      [](const auto&, const auto&, auto& answer) {
+InferenceService::Reactor* InferenceService::ServerMetadata(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      environment_, *context, "ServerMetadata", [](const auto&, const auto&, auto& answer) {
         answer.set_name(kServerName);
         answer.set_version(kVersion);
         return absl::OkStatus();
       });
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context,
-                                                          const Bytes* request, Bytes* response) {
-  return AnswerAtOnce<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
-      environment_, context, "ModelMetadata", *request, *response,
+InferenceService::Reactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context) {
+  return LookUpAtOnce<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      environment_, *context, "ModelMetadata",
       [this](const auto&, const inference::ModelMetadataRequest& which,
              auto& answer) -> absl::Status {
         CIPHERD_ASSIGN_OR_RETURN(const uint32_t version,

@@ -155,7 +155,15 @@ void Metrics::SetTokenKeysInForce(bool in_force) { token_keys_in_force_.Set(in_f
 void Metrics::SetReloaded(bool successful) { last_reload_successful_.Set(successful ? 1 : 0); }
 
 void Metrics::CollectFrom(const engine::Engine& engine) {
-  collectables_.push_back(std::make_shared<EngineCollector>(engine));
+  Collect(std::make_shared<EngineCollector>(engine));
+}
+
+void Metrics::CollectFrom(const TransportState& transport) {
+  Collect(std::make_shared<TransportCollector>(transport));
+}
+
+void Metrics::Collect(std::shared_ptr<prometheus::Collectable> collectable) {
+  collectables_.push_back(std::move(collectable));
   if (exposer_ != nullptr) exposer_->RegisterCollectable(collectables_.back());
 }
 

@@ -37,6 +37,7 @@
 #include "prometheus/registry.h"
 #include "server/engine/engine.h"
 #include "server/engine/stage_times.h"
+#include "server/transport_collector.h"
 
 namespace cipherd::server {
 
@@ -61,6 +62,8 @@ class Metrics {
   void SetReloaded(bool successful);
   // Adds what the engine counts to every scrape. It outlives this, or StopServing.
   void CollectFrom(const engine::Engine& engine);
+  // And what the transport has under way.
+  void CollectFrom(const TransportState& transport);
 
   // Serves /metrics on host:port and returns the port. Unavailable where the address is taken.
   absl::StatusOr<int> Serve(const std::string& address);
@@ -75,6 +78,7 @@ class Metrics {
     // One a stage, in the order of engine::kStages.
     std::array<prometheus::Histogram*, std::size(engine::kStages)> stages = {};
   };
+  void Collect(std::shared_ptr<prometheus::Collectable> collectable);
   // Stays where it is and as it is.
   const ProgramHistograms& HistogramsOf(const std::string& program) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -37,7 +37,13 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
   if (transport.max_concurrent_streams < 1) {
     return Invalid("transport.max_concurrent_streams", "expected at least 1");
   }
-  if (transport.max_calls < 1) return Invalid("transport.max_calls", "expected at least 1");
+  if (transport.connections.max_connections < 1 ||
+      transport.connections.max_connections_per_peer < 1) {
+    return Invalid("transport.connections", "expected at least 1, of all peers and of one");
+  }
+  if (transport.calls.max_calls < 1 || transport.calls.max_calls_per_caller < 1) {
+    return Invalid("transport.calls", "expected at least 1, of all callers and of one");
+  }
   if (transport.stall_timeout <= absl::ZeroDuration() ||
       transport.upload_resume_timeout < absl::ZeroDuration()) {
     return Invalid("transport", "expected a positive stall_timeout and no negative times");
@@ -46,9 +52,11 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
     return Invalid("transport.buffer_bytes", "expected at least 16 MiB");
   }
   for (absl::Duration duration : {transport.keepalive_interval, transport.keepalive_timeout,
-                                  transport.min_client_ping_interval}) {
+                                  transport.min_client_ping_interval, transport.handshake_timeout,
+                                  transport.max_connection_idle}) {
     if (duration < absl::Seconds(1)) {
-      return Invalid("transport", "keepalive times are at least one second");
+      return Invalid("transport",
+                     "times of keepalive, handshake and idle connections are at least one second");
     }
   }
   return absl::OkStatus();

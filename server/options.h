@@ -16,6 +16,8 @@
 #include "core/runtime/device.h"
 #include "proto/codec/wire_limits.h"
 #include "proto/grpc_status/transport.h"
+#include "server/call_gate.h"
+#include "server/connection_table.h"
 #include "server/engine/engine.h"
 
 namespace cipherd::server {
@@ -59,10 +61,16 @@ struct ListenOptions {
 
 // Bounds of the transport. Those of messages are in WireLimits.
 struct TransportOptions {
+  // Of all peers, and of one. Fewer where the process may not have so many files open.
+  ConnectionLimits connections;
+  // For a new connection to come as far as HTTP/2's settings, TLS included.
+  absl::Duration handshake_timeout = absl::Seconds(20);
+  // A connection without a call is closed after this time; clients make another when they call.
+  absl::Duration max_connection_idle = absl::Minutes(30);
   // Of one connection.
   int max_concurrent_streams = 256;
-  // Uploads and evaluations of all connections together.
-  int max_calls = 1024;
+  // Uploads and evaluations of all connections together, and of one caller.
+  CallLimits calls;
   // For the peer to send the next message of a stream, or to read one.
   absl::Duration stall_timeout = absl::Seconds(30);
   // How long what came of a broken upload is kept for a stream that goes on with it.

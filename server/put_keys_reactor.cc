@@ -23,7 +23,7 @@ absl::Status CheckUploadId(const std::string& id) {
 
 PutKeysReactor::PutKeysReactor(const ServiceEnvironment& environment,
                                grpc::CallbackServerContext& context, grpc::ByteBuffer& response)
-    : StreamReactor("PutKeys", environment, context), response_(response) {
+    : StreamReactor("PutKeys", environment, context, environment.calls), response_(response) {
   Start();
 }
 

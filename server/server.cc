@@ -13,6 +13,7 @@
 #include "core/base/allocator_policy.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "server/file_limit.h"
 #include "server/transport.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -26,6 +27,30 @@ constexpr std::chrono::seconds kTransportGrace{5};
 constexpr absl::Duration kTokenKeyInterval = absl::Seconds(1);
 // Threads that capture at start. A capture keeps one core busy, and the device now and then.
 constexpr size_t kMaxLoaders = 4;
+// Of the port that has the health service alone. Whoever asks there has nothing to ask at length.
+constexpr ConnectionLimits kHealthConnections = {.max_connections = 128,
+                                                 .max_connections_per_peer = 128};
+
+// Calls that only ask, which end as soon as their message has come.
+constexpr CallLimits kLookups = {.max_calls = 1024, .max_calls_per_caller = 512};
+// Calls of the health service that wait for their message. Many, since it is seldom that there are
+// any: only where peers hold them back, who must not keep an orchestrator from its answer.
+constexpr CallLimits kHealthChecks = {.max_calls = 8192, .max_calls_per_caller = 512};
+
+// Whoever asks for health is answered, also where tenants need tokens.
+ServiceEnvironment HealthEnvironment(const ServiceEnvironment& environment, CallGate& checks,
+                                     const Callers& anybody) {
+  return {.engine = environment.engine,
+          .programs = environment.programs,
+          .metrics = environment.metrics,
+          .calls = environment.calls,
+          .lookups = checks,
+          .stalls = environment.stalls,
+          .uploads = environment.uploads,
+          .callers = anybody,
+          .limits = environment.limits,
+          .insecure_contexts_allowed = environment.insecure_contexts_allowed};
+}
 
 void ReturnFreeMemory() {
   const absl::Time start = absl::Now();
@@ -85,18 +110,24 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
       limits_(options.EffectiveLimits()),
       programs_(std::move(programs)),
       engine_(std::move(engine)),
-      calls_(options.transport.max_calls),
+      connections_(WithinFileLimit(options.transport.connections), engine_->clock()),
+      health_connections_(kHealthConnections, engine_->clock()),
+      calls_(options.transport.calls),
+      lookups_(kLookups),
+      checks_(kHealthChecks),
       stalls_(options.transport.stall_timeout, engine_->clock()),
       uploads_(options.transport.upload_resume_timeout, engine_->clock()),
       environment_({.engine = *engine_,
                     .programs = *programs_,
                     .metrics = metrics_,
                     .calls = calls_,
+                    .lookups = lookups_,
                     .stalls = stalls_,
                     .uploads = uploads_,
                     .callers = callers_,
                     .limits = limits_,
                     .insecure_contexts_allowed = options_.allow_insecure_contexts}),
+      health_(HealthEnvironment(environment_, checks_, anybody_)),
       service_(environment_),
       inference_(environment_, health_, options_.inference),
       free_memory_("free memory",
@@ -104,6 +135,8 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
   engine_->set_readiness_listener(
       [this](std::string_view program, bool ready) { OnReadiness(program, ready); });
   metrics_.CollectFrom(*engine_);
+  metrics_.CollectFrom(
+      {.connections = connections_, .work = calls_, .lookups = lookups_, .checks = checks_});
 }
 
 Server::~Server() {
@@ -146,16 +179,19 @@ absl::Status Server::Listen() {
   CIPHERD_RETURN_IF_ERROR(OpenTokenKeys());
   // Takes effect for servers built afterwards; repeating it does no harm.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  CIPHERD_ASSIGN_OR_RETURN(
+      listener_,
+      Listener::Open(options_.listen.address, options_.transport.keepalive_timeout, connections_));
+  port_ = listener_->port();
   grpc::ServerBuilder builder;
   ApplyTransportOptions(options_, builder);
-  builder.AddListeningPort(options_.listen.address, MakeCredentials(tls_files_.get()), &port_);
+  listener_->AddTo(builder, MakeCredentials(tls_files_.get()));
   builder.RegisterService(&service_);
   builder.RegisterService(&inference_);
   builder.RegisterService(&health_);
   grpc_server_ = builder.BuildAndStart();
-  if (grpc_server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen.address));
-  }
+  if (grpc_server_ == nullptr) return absl::UnavailableError("the gRPC server does not start");
+  listener_->Start();
   if (!options_.health_address.empty()) CIPHERD_RETURN_IF_ERROR(ListenForHealth());
   if (!options_.metrics_address.empty()) {
     CIPHERD_ASSIGN_OR_RETURN(metrics_port_, metrics_.Serve(options_.metrics_address));
@@ -166,15 +202,17 @@ absl::Status Server::Listen() {
 }
 
 absl::Status Server::ListenForHealth() {
+  CIPHERD_ASSIGN_OR_RETURN(
+      health_listener_, Listener::Open(options_.health_address,
+                                       options_.transport.keepalive_timeout, health_connections_));
+  health_port_ = health_listener_->port();
   grpc::ServerBuilder builder;
-  ApplyHealthTransportOptions(builder);
-  builder.AddListeningPort(options_.health_address, grpc::InsecureServerCredentials(),
-                           &health_port_);
+  ApplyHealthTransportOptions(options_.transport, builder);
+  health_listener_->AddTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(&health_);
   health_server_ = builder.BuildAndStart();
-  if (health_server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.health_address));
-  }
+  if (health_server_ == nullptr) return absl::UnavailableError("the health server does not start");
+  health_listener_->Start();
   return absl::OkStatus();
 }
 
@@ -275,11 +313,13 @@ absl::Status Server::Shutdown() {
   BeginLameDuck();
   const bool drained = engine_->Drain(options_.shutdown.drain_timeout);
   health_.EndWatches();
+  if (listener_ != nullptr) listener_->Stop();
   if (grpc_server_ != nullptr) {
     grpc_server_->Shutdown(std::chrono::system_clock::now() +
                            (drained ? kTransportGrace : std::chrono::seconds(0)));
   }
   // The last to go: what asks it is told NOT_SERVING to the end.
+  if (health_listener_ != nullptr) health_listener_->Stop();
   if (health_server_ != nullptr) {
     health_server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   }

@@ -24,6 +24,7 @@
 #include "server/evaluation_service.h"
 #include "server/health_service.h"
 #include "server/inference_service.h"
+#include "server/listener.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/program_registry.h"
@@ -105,15 +106,21 @@ class Server {
   const std::unique_ptr<ProgramRegistry> programs_;
   const std::unique_ptr<engine::Engine> engine_;
   Metrics metrics_;
-  HealthService health_;
+  ConnectionTable connections_;
+  ConnectionTable health_connections_;
   CallGate calls_;
+  CallGate lookups_;
+  CallGate checks_;
   StallWatch stalls_;
   UploadTable uploads_;
   // Both null where tenants have no tokens.
   std::unique_ptr<TokenKeyFiles> token_keys_;
   std::unique_ptr<TokenVerifier> tokens_;
   Callers callers_;
+  // Asks nobody for a token.
+  const Callers anybody_;
   const ServiceEnvironment environment_;
+  HealthService health_;
   EvaluationService service_;
   InferenceService inference_;
   // Null without TLS.
@@ -121,6 +128,9 @@ class Server {
   std::unique_ptr<grpc::Server> grpc_server_;
   // Has the health service alone, without TLS.
   std::unique_ptr<grpc::Server> health_server_;
+  // Null where there is none; give the servers their connections.
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Listener> health_listener_;
   int port_ = 0;
   int metrics_port_ = 0;
   int health_port_ = 0;

@@ -4,7 +4,9 @@
 //
 //   class PutKeysReactor final : public StreamReactor<grpc::ServerReadReactor<grpc::ByteBuffer>> {
 //    public:
-//     PutKeysReactor(...) : StreamReactor("PutKeys", environment, context) { Start(); }
+//     PutKeysReactor(...) : StreamReactor("PutKeys", environment, context, environment.calls) {
+//       Start();
+//     }
 //
 //    private:
 //     absl::Status Receive(grpc::ByteBuffer& bytes) override;
@@ -65,13 +67,13 @@ class StreamReactor : public Reactor {
   }
 
  protected:
-  // `method` is a literal.
+  // `method` is a literal. The call's place is one of `gate`.
   StreamReactor(std::string_view method, const ServiceEnvironment& environment,
-                grpc::CallbackServerContext& context)
+                grpc::CallbackServerContext& context, CallGate& gate)
       : environment_(environment),
         context_(context),
         rpc_(method, context, environment.metrics, environment.engine.clock()),
-        pass_(environment.calls) {
+        pass_(gate, CallerKey(context)) {
     // Does not call before Start.
     stall_.emplace(environment.stalls, [this] {
       absl::MutexLock lock(&mu_);
@@ -138,7 +140,7 @@ class StreamReactor : public Reactor {
 
  private:
   absl::Status Admit(absl::FunctionRef<absl::Status()> prepare) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!pass_.is_open()) return TooManyCalls(environment_.calls);
+    if (!pass_.is_open()) return TooManyCalls(pass_);
     CIPHERD_ASSIGN_OR_RETURN(caller_, environment_.callers.Identify(context_));
     return prepare();
   }

@@ -52,6 +52,38 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
   TlsFiles& files_;
 };
 
+// What gRPC does by itself in this version, said here, so that another does it, too.
+void ApplyConnectionBounds(const TransportOptions& transport, grpc::ServerBuilder& builder) {
+  // Of the metadata of one call. A peer that sends more has that call refused.
+  constexpr int kMaxMetadataBytes = 8192;
+  // Pings that come too soon after each other, before the connection ends.
+  constexpr int kMaxPingStrikes = 2;
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             Milliseconds(transport.min_client_ping_interval));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(transport.handshake_timeout));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             Milliseconds(transport.max_connection_idle));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, transport.max_concurrent_streams);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             Milliseconds(transport.keepalive_interval));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             Milliseconds(transport.keepalive_timeout));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+// The reflection service has a thread for each of its calls, as long as the peer wants. There are
+// this many at most, and further calls are refused.
+void BoundReflection(grpc::ServerBuilder& builder, grpc::ResourceQuota& quota) {
+  constexpr int kMaxThreads = 16;
+  quota.SetMaxThreads(kMaxThreads);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls) {
@@ -59,7 +91,7 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls) {
   return std::make_shared<ReloadingCredentials>(*tls);
 }
 
-void ApplyHealthTransportOptions(grpc::ServerBuilder& builder) {
+void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::ServerBuilder& builder) {
   // A message is a name.
   constexpr int kMaxMessageBytes = 4096;
   constexpr size_t kBufferBytes = size_t{32} << 20;
@@ -70,7 +102,7 @@ void ApplyHealthTransportOptions(grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("cipherd health");
   quota.Resize(kBufferBytes);
   builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  ApplyConnectionBounds(transport, builder);
 }
 
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder) {
@@ -89,19 +121,11 @@ void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& bu
   // stream's window lets come, and it shrinks windows as the quota fills.
   grpc::ResourceQuota quota("cipherd");
   quota.Resize(static_cast<size_t>(transport.buffer_bytes));
+  BoundReflection(builder, quota);
   builder.SetResourceQuota(quota);
 
-  // A second daemon on the same port is an error, not a partner.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, transport.max_concurrent_streams);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, cipherd::transport::kMaxFrameBytes);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
-                             Milliseconds(transport.keepalive_interval));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             Milliseconds(transport.keepalive_timeout));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             Milliseconds(transport.min_client_ping_interval));
+  ApplyConnectionBounds(transport, builder);
 }
 
 }  // namespace cipherd::server

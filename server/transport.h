@@ -1,4 +1,4 @@
-// How the gRPC server is set up: addresses, credentials, and the bounds of the transport.
+// How the gRPC server is set up: credentials, and the bounds of the transport.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,6 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls);
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder);
 
 // The same for a port that has the health service alone.
-void ApplyHealthTransportOptions(grpc::ServerBuilder& builder);
+void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::ServerBuilder& builder);
 
 }  // namespace cipherd::server

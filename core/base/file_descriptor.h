@@ -28,6 +28,8 @@ class FileDescriptor {
 
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  // For somebody else to close.
+  int Release() { return std::exchange(fd_, -1); }
   void Close();
 
  private:

@@ -34,7 +34,7 @@ class PuppetReactor : public grpc::ServerGenericBidiReactor {
 class SilentCall final : public StreamReactor<PuppetReactor> {
  public:
   SilentCall(const ServiceEnvironment& environment, grpc::CallbackServerContext& context)
-      : StreamReactor("SilentCall", environment, context) {
+      : StreamReactor("SilentCall", environment, context, environment.calls) {
     Start();
   }
 
@@ -72,16 +72,19 @@ class UntakenStatusTest : public ServiceTest {};
 TEST_F(UntakenStatusTest, AHalfCloseAfterAStallDoesNotHoldTheCall) {
   base::FakeClock clock;
   Metrics metrics;
-  CallGate calls(1);
+  CallGate calls({.max_calls = 1});
   StallWatch stalls(absl::Minutes(1), clock);
   UploadTable uploads(absl::Minutes(1), clock);
+  const Callers callers;
   const codec::WireLimits limits;
   const ServiceEnvironment environment = {.engine = server_->engine(),
                                           .programs = server_->programs(),
                                           .metrics = metrics,
                                           .calls = calls,
+                                          .lookups = calls,
                                           .stalls = stalls,
                                           .uploads = uploads,
+                                          .callers = callers,
                                           .limits = limits};
   SilentService service(environment);
   grpc::ServerBuilder builder;

@@ -113,7 +113,7 @@ TEST_F(BoundedInferenceTest, TheLimitMayBeAboveThatOfOtherCalls) {
 }
 
 TEST_F(BoundedInferenceTest, CallsBeyondTheLimitOfAllAreRefused) {
-  StartWith([](ServerOptions& options) { options.transport.max_calls = 2; });
+  StartWith([](ServerOptions& options) { options.transport.calls.max_calls = 2; });
   OpenCalls calls(NewChannel(), 2);
   absl::Status refused;
   while (refused.ok()) refused = Infer(Good());
@@ -147,7 +147,7 @@ TEST_F(BoundedInferenceTest, AMessageThatDoesNotComeEndsItsCall) {
 TEST_F(BoundedInferenceTest, AResultThatIsNotReadHoldsNeitherItsRequestNorItsCall) {
   StartWith([](ServerOptions& options) {
     options.transport.stall_timeout = absl::Milliseconds(300);
-    options.transport.max_calls = 1;
+    options.transport.calls.max_calls = 1;
   });
   cipherd::testing::Relay relay(server_->port());
   grpc::ChannelArguments arguments;

@@ -99,6 +99,12 @@ TEST(OptionsTest, EachGroupIsChecked) {
   };
   refuses([](ServerOptions& o) { o.listen.address.clear(); });
   refuses([](ServerOptions& o) { o.engine.workers = 0; });
+  refuses([](ServerOptions& o) { o.transport.connections.max_connections = 0; });
+  refuses([](ServerOptions& o) { o.transport.connections.max_connections_per_peer = 0; });
+  refuses([](ServerOptions& o) { o.transport.calls.max_calls = 0; });
+  refuses([](ServerOptions& o) { o.transport.calls.max_calls_per_caller = 0; });
+  refuses([](ServerOptions& o) { o.transport.handshake_timeout = absl::Milliseconds(10); });
+  refuses([](ServerOptions& o) { o.transport.max_connection_idle = absl::ZeroDuration(); });
   refuses([](ServerOptions& o) { o.engine.keys.host_budget_bytes = 0; });
   refuses([](ServerOptions& o) { o.limits.max_chunk_bytes = 1; });
   refuses([](ServerOptions& o) { o.device.pools.device_memory.slab_bytes = 0; });

@@ -115,7 +115,7 @@ TEST_F(OverloadTest, AProgramWhoseKeysCannotFitIsNotServed) {
 }
 
 TEST_F(OverloadTest, CallsBeyondTheLimitAreRefusedUntilOthersEnd) {
-  StartWith([](ServerOptions& options) { options.transport.max_calls = 2; });
+  StartWith([](ServerOptions& options) { options.transport.calls.max_calls = 2; });
   // Streams that have sent nothing hold a call, too.
   grpc::ClientContext contexts[2];
   std::unique_ptr<grpc::ClientReaderWriter<v1::EvaluateStreamRequest, v1::EvaluateStreamResponse>>

@@ -46,6 +46,11 @@ class RawCall {
       if (!Await()) break;
       if (responses != nullptr) responses->push_back(BytesOf(response));
     }
+    return AwaitStatus();
+  }
+  // Says nothing more, and waits for the daemon to end the call. Once.
+  grpc::Status AwaitStatus() {
+    is_finished_ = true;
     grpc::Status status;
     call_->Finish(&status, nullptr);
     Await();

@@ -52,5 +52,31 @@ TEST_F(ReflectionTest, EveryServiceIsListed) {
   EXPECT_TRUE(status.ok());
 }
 
+// Each has a thread as long as its peer wants.
+TEST_F(ReflectionTest, ManyCallsDoNotTakeManyThreads) {
+  grpc::GenericStub stub(NewChannel());
+  grpc::CompletionQueue queue;
+  constexpr int kCalls = 64;
+  grpc::ClientContext contexts[kCalls];
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls[kCalls];
+  for (int i = 0; i < kCalls; ++i) {
+    calls[i] = stub.PrepareCall(
+        &contexts[i], "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+    calls[i]->StartCall(nullptr);
+    Await(queue);
+  }
+  // Those that find no thread end; the others wait for their peer.
+  grpc::Status statuses[kCalls];
+  for (int i = 0; i < kCalls; ++i) calls[i]->Finish(&statuses[i], nullptr);
+  for (int i = 0; i < kCalls - 16; ++i) Await(queue);
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (int i = kCalls - 16; i < kCalls; ++i) Await(queue);
+  int refused = 0;
+  for (const grpc::Status& status : statuses) {
+    refused += status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+  }
+  EXPECT_GE(refused, kCalls - 16);
+}
+
 }  // namespace
 }  // namespace cipherd::server

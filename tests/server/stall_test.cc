@@ -60,7 +60,7 @@ class StallTest : public ServiceTest {
   void SetUp() override {
     ServerOptions options = TestOptions(directory_.path());
     options.transport.stall_timeout = absl::Milliseconds(300);
-    options.transport.max_calls = kMaxCalls;
+    options.transport.calls.max_calls = kMaxCalls;
     Start(options);
     bytes_before_ = server_->engine().keys().used_bytes();
   }
