@@ -35,7 +35,7 @@ constexpr ConnectionLimits kHealthConnections = {.max_connections = 128,
 constexpr CallLimits kLookups = {.max_calls = 1024, .max_calls_per_caller = 512};
 // Calls of the health service that wait for their message. Many, since it is seldom that there are
 // any: only where peers hold them back, who must not keep an orchestrator from its answer.
-constexpr CallLimits kHealthChecks = {.max_calls = 8192, .max_calls_per_caller = 512};
+constexpr CallLimits kHealthChecks = {.max_calls = 2048, .max_calls_per_caller = 512};
 
 // Whoever asks for health is answered, also where tenants need tokens.
 ServiceEnvironment HealthEnvironment(const ServiceEnvironment& environment, CallGate& checks,
