@@ -144,7 +144,7 @@ void AddLimitFlags(CLI::App& app, ServerOptions& options) {
                  "Uploads and evaluations under way on all connections")
       ->capture_default_str();
   app.add_option("--max-calls-per-caller", options.transport.calls.max_calls_per_caller,
-                 "The same of one tenant; of one address, where there are no certificates")
+                 "The same of one caller: by certificate, or of one address, where there are none")
       ->capture_default_str();
   AddSeconds(app, "--stall-timeout", options.transport.stall_timeout,
              "For a client to send the next message of a stream, or to read one");

@@ -15,15 +15,13 @@ using grpc::health::v1::HealthCheckResponse;
 // One Watch. Lives until gRPC says OnDone; guarded by the lock of its service.
 class HealthService::Watcher final : public HealthService::Reactor {
  public:
-  explicit Watcher(HealthService& service) : service_(service) {
+  Watcher(HealthService& service, grpc::CallbackServerContext& context)
+      : service_(service), context_(context), pass_(service.watches_, CallerKey(context)) {
     // Not under the service's lock, which it takes when it calls.
-    stall_.emplace(service_.environment_.stalls, [this] {
-      absl::MutexLock lock(&service_.mu_);
-      End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
-    });
+    stall_.emplace(service_.environment_.stalls, [this] { OnStall(); });
     absl::MutexLock lock(&service_.mu_);
     position_ = service_.watchers_.insert(service_.watchers_.end(), this);
-    if (service_.watchers_.size() > kMaxHealthWatchers) {
+    if (!pass_.is_open()) {
       End(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watch already"));
       return;
     }
@@ -54,6 +52,7 @@ class HealthService::Watcher final : public HealthService::Reactor {
       return;
     }
     is_writing_ = true;
+    stall_->AwaitPeer();
     StartWrite(&response_);
   }
 
@@ -73,6 +72,7 @@ class HealthService::Watcher final : public HealthService::Reactor {
   }
 
   void OnWriteDone(bool ok) override {
+    stall_->Rest();
     absl::MutexLock lock(&service_.mu_);
     is_writing_ = false;
     if (ok) {
@@ -99,10 +99,26 @@ class HealthService::Watcher final : public HealthService::Reactor {
 
  private:
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
-    if (!std::exchange(is_finished_, true)) Finish(status);
+    if (std::exchange(is_finished_, true)) return;
+    stall_->AwaitPeer();
+    Finish(status);
+  }
+
+  void OnStall() {
+    {
+      absl::MutexLock lock(&service_.mu_);
+      if (!is_writing_ && !is_finished_) {
+        End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
+        return;
+      }
+    }
+    // The peer takes neither a status nor the end.
+    context_.TryCancel();
   }
 
   HealthService& service_;
+  grpc::CallbackServerContext& context_;
+  const CallGate::Pass pass_;
   std::optional<StallWatch::Call> stall_;
   std::list<Watcher*>::iterator position_;
   // gRPC writes the one and reads the other while that is under way.
@@ -164,8 +180,8 @@ HealthService::Reactor* HealthService::Check(grpc::CallbackServerContext* contex
       });
 }
 
-HealthService::Reactor* HealthService::Watch(grpc::CallbackServerContext*) {
-  return new Watcher(*this);
+HealthService::Reactor* HealthService::Watch(grpc::CallbackServerContext* context) {
+  return new Watcher(*this, *context);
 }
 
 HealthService::Status HealthService::StatusOf(const std::string& name) const {

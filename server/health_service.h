@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "health.grpc.pb.h"
+#include "server/call_gate.h"
 #include "server/evaluation.h"
 #include "server/told_early.h"
 
@@ -25,7 +26,7 @@ namespace cipherd::server {
 // No program has a longer name, and none is kept for a watcher.
 inline constexpr size_t kMaxHealthNameBytes = 256;
 // Each holds a call; a load balancer needs one a program.
-inline constexpr size_t kMaxHealthWatchers = 1024;
+inline constexpr CallLimits kHealthWatches = {.max_calls = 1024, .max_calls_per_caller = 512};
 
 class HealthService final
     : public ToldEarly<grpc::health::v1::Health, grpc::health::v1::Health::Service> {
@@ -50,13 +51,14 @@ class HealthService final
   // NOT_FOUND for an unknown name.
   Reactor* Check(grpc::CallbackServerContext* context);
   // SERVICE_UNKNOWN for an unknown name, until it becomes known. INVALID_ARGUMENT for what is no
-  // name; RESOURCE_EXHAUSTED with kMaxHealthWatchers watching already.
+  // name; RESOURCE_EXHAUSTED beyond kHealthWatches.
   Reactor* Watch(grpc::CallbackServerContext* context);
 
   Status StatusOf(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NotifyWatchers(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ServiceEnvironment environment_;
+  CallGate watches_{kHealthWatches};
   mutable absl::Mutex mu_;
   std::map<std::string, Status> statuses_ ABSL_GUARDED_BY(mu_) = {
       {"", grpc::health::v1::HealthCheckResponse::NOT_SERVING}};

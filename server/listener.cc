@@ -16,6 +16,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
@@ -40,12 +41,16 @@ absl::Status CannotListen(const std::string& address, const char* what) {
 // host:port or [host]:port.
 absl::Status SplitAddress(const std::string& address, std::string& host, std::string& port) {
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("listen.address: expected host:port or unix:path, got '", address, "'"));
+  int number = 0;
+  // The resolver takes more, and drops what is beyond 16 bits.
+  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &number) ||
+      number < 0 || number > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "address to listen on: expected host:port, with a port of 0 to 65535, or unix:path, got '",
+        address, "'"));
   }
   host = address.substr(0, colon);
-  port = address.substr(colon + 1);
+  port = absl::StrCat(number);
   if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
     host = host.substr(1, host.size() - 2);
   }
@@ -115,9 +120,9 @@ Listener::~Listener() { Stop(); }
 absl::Status Listener::ListenOnPath(const std::string& path) {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("listen.address: a path of 1 to ", sizeof(address.sun_path) - 1,
-                     " bytes is needed after unix:, got '", path, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("address to listen on: expected a path of 1 to ",
+                                                   sizeof(address.sun_path) - 1,
+                                                   " bytes after unix:, got '", path, "'"));
   }
   path.copy(address.sun_path, path.size());
   // What a daemon has left that was killed. One that is in use is taken over, too, as gRPC does it.
@@ -153,7 +158,13 @@ absl::Status Listener::ListenOnHost(const std::string& address) {
     // All of a name's on the port that was free for the first.
     if (port_ != 0) SetPort(storage, port_);
     FileDescriptor fd = ListenOn(storage, one->ai_addrlen, silence_timeout_);
-    if (!fd.is_open()) continue;
+    if (!fd.is_open()) {
+      // A name may have an address that this machine has not. One that is taken would leave clients
+      // to whoever has it.
+      if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return CannotListen(address, "bind");
+      spdlog::warn("one address of {} cannot be listened on: {}", address, std::strerror(errno));
+      continue;
+    }
     port_ = PortOf(fd.get());
     sockets_.push_back(std::move(fd));
   }

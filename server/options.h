@@ -116,7 +116,7 @@ struct ServerOptions {
   TransportOptions transport;
   // host:port of the metrics page; empty: none.
   std::string metrics_address = "127.0.0.1:9480";
-  // host:port of the health service alone, without TLS, for those who ask and have no certificate;
+  // host:port of health (and reflection) alone, without TLS, for who asks and has no certificate;
   // empty: none. It is on `listen`, too.
   std::string health_address;
   DeviceConfig device;

@@ -27,9 +27,10 @@ constexpr std::chrono::seconds kTransportGrace{5};
 constexpr absl::Duration kTokenKeyInterval = absl::Seconds(1);
 // Threads that capture at start. A capture keeps one core busy, and the device now and then.
 constexpr size_t kMaxLoaders = 4;
-// Of the port that has the health service alone. Whoever asks there has nothing to ask at length.
-constexpr ConnectionLimits kHealthConnections = {.max_connections = 128,
-                                                 .max_connections_per_peer = 128};
+// Of the port that has the health service alone. Whoever asks there has nothing to ask at length,
+// and nobody may keep an orchestrator from it.
+constexpr ConnectionLimits kHealthConnections = {.max_connections = 256,
+                                                 .max_connections_per_peer = 32};
 
 // Calls that only ask, which end as soon as their message has come.
 constexpr CallLimits kLookups = {.max_calls = 1024, .max_calls_per_caller = 512};

@@ -1,5 +1,8 @@
 #include "server/token_key_files.h"
 
+#include <system_error>
+#include <utility>
+
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -30,7 +33,9 @@ absl::StatusOr<std::unique_ptr<TokenKeyFiles>> TokenKeyFiles::Open(std::string p
 
 TokenKeyFiles::FileStates TokenKeyFiles::LookAtFiles() const {
   FileStates states;
-  for (const std::string& file : TokenKeys::Files(path_)) states[file] = base::FileState::Of(file);
+  std::error_code error;
+  for (const std::string& file : TokenKeys::Files(path_, error))
+    states[file] = base::FileState::Of(file);
   return states;
 }
 
@@ -46,11 +51,17 @@ void TokenKeyFiles::Look() {
   absl::StatusOr<TokenKeys> keys = TokenKeys::Read(path_);
   if (keys.ok()) {
     Log(path_, *keys);
+    told_.clear();
     absl::MutexLock lock(&mu_);
     current_ = std::make_shared<const TokenKeys>(*std::move(keys));
   } else {
-    spdlog::error("keys of tokens have changed and are not taken, the former ones stay: {}",
-                  std::string(keys.status().message()));
+    // What cannot be read now may be read soon, without a change of the files.
+    seen_.clear();
+    const std::string message(keys.status().message());
+    if (std::exchange(told_, message) != message) {
+      spdlog::error("keys of tokens have changed and are not taken, the former ones stay: {}",
+                    message);
+    }
   }
   if (on_read_) on_read_(keys.ok());
 }

@@ -49,8 +49,10 @@ class TokenKeyFiles {
 
   const std::string path_;
   const OnRead on_read_;
-  // Of Look alone.
+  // Of Look alone. Empty where what they hold was not taken: it is read again at the next look.
   FileStates seen_;
+  // Why the latest was not taken; empty where it was.
+  std::string told_;
 
   mutable absl::Mutex mu_;
   std::shared_ptr<const TokenKeys> current_ ABSL_GUARDED_BY(mu_);

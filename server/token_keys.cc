@@ -94,9 +94,11 @@ absl::StatusOr<TokenKey> ReadKey(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> TokenKeys::Files(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return {path};
+std::vector<std::string> TokenKeys::Files(const std::string& path, std::error_code& error) {
+  const bool is_directory = fs::is_directory(path, error);
+  // Whoever reads it says what is wrong with it.
+  error.clear();
+  if (!is_directory) return {path};
   std::vector<std::string> files;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -112,7 +114,11 @@ absl::StatusOr<TokenKeys> TokenKeys::Read(const std::string& path) {
   TokenKeys result;
   std::error_code error;
   result.are_named_ = fs::is_directory(path, error);
-  const std::vector<std::string> files = Files(path);
+  const std::vector<std::string> files = Files(path, error);
+  if (error) {
+    return absl::NotFoundError(
+        absl::StrCat("tokens.keys: cannot list ", path, ": ", error.message()));
+  }
   if (files.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tokens.keys: ", path, ": expected a file KID.pem for each key, got none"));

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,7 +41,8 @@ class TokenKeys {
   static absl::StatusOr<TokenKeys> Read(const std::string& path);
 
   // Where Read would read, now: `path` itself, or the files of the directory.
-  static std::vector<std::string> Files(const std::string& path);
+  // `error` says where not all of them could be told.
+  static std::vector<std::string> Files(const std::string& path, std::error_code& error);
 
   // The key that a token of this `kid` is signed with; one without means the only key there is.
   // Null where there is none, or none without doubt.

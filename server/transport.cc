@@ -92,6 +92,8 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls) {
 }
 
 void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::ServerBuilder& builder) {
+  // A probe connects anew, and who watches is not idle.
+  constexpr absl::Duration kHealthIdle = absl::Seconds(30);
   // A message is a name.
   constexpr int kMaxMessageBytes = 4096;
   constexpr size_t kBufferBytes = size_t{32} << 20;
@@ -101,8 +103,12 @@ void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::Server
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota("cipherd health");
   quota.Resize(kBufferBytes);
+  // gRPC adds reflection to every server of the process.
+  BoundReflection(builder, quota);
   builder.SetResourceQuota(quota);
-  ApplyConnectionBounds(transport, builder);
+  TransportOptions bounds = transport;
+  bounds.max_connection_idle = std::min(transport.max_connection_idle, kHealthIdle);
+  ApplyConnectionBounds(bounds, builder);
 }
 
 void ApplyTransportOptions(const ServerOptions& options, grpc::ServerBuilder& builder) {

@@ -1,4 +1,6 @@
 // Connections of a daemon that listens: how many there may be, and how long they may keep silent.
+#include <netdb.h>
+
 #include <filesystem>
 #include <list>
 #include <string>
@@ -56,6 +58,16 @@ TEST_F(ConnectionsTest, ThoseBeyondTheBoundsAreClosedAtOnceAndThoseWithinGoOn) {
   while (!IsServed("127.0.0.4")) std::this_thread::yield();
 }
 
+TEST_F(ConnectionsTest, OneAddressCannotKeepOthersFromTheHealthPort) {
+  ServerOptions options = TestOptions(directory_.path());
+  options.health_address = "127.0.0.1:0";
+  ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, base::Clock::Real()));
+  int held = 0;
+  while (connections_.emplace_back(server_->health_port(), "127.0.0.2").IsServed()) ++held;
+  EXPECT_GT(held, 8);
+  EXPECT_TRUE(connections_.emplace_back(server_->health_port(), "127.0.0.3").IsServed());
+}
+
 TEST_F(ConnectionsTest, OneThatNeverSpeaksEnds) {
   StartWith([](TransportOptions& transport) { transport.handshake_timeout = absl::Seconds(1); });
   LoopbackConnection& silent = connections_.emplace_back(server_->port());
@@ -98,10 +110,33 @@ TEST(ListenerTest, SaysWhereItCannotListen) {
   const std::string taken = absl::StrCat("127.0.0.1:", listener->port());
   EXPECT_THAT(open(taken), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(taken)));
   EXPECT_THAT(open("nowhere"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nowhere")));
-  EXPECT_THAT(open("127.0.0.1:port"), StatusIs(absl::StatusCode::kUnavailable));
+  for (const char* port : {"port", "", "74800", "99999999999", "-1", "1x"}) {
+    EXPECT_THAT(open(absl::StrCat("127.0.0.1:", port)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 to 65535")))
+        << port;
+  }
   EXPECT_THAT(open("unix:"), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(open("unix:" + std::string(200, 'x')), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(open("unix:/no/such/directory/socket"), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// Else clients of that address would reach somebody else.
+TEST(ListenerTest, ANameIsListenedOnAtAllOfItsAddressesOrNot) {
+  ConnectionTable table({}, base::Clock::Real());
+  for (const char* one : {"127.0.0.1:0", "[::1]:0"}) {
+    const auto other = Listener::Open(one, absl::Seconds(20), table);
+    if (!other.ok()) continue;  // a machine without it
+    const std::string both = absl::StrCat("localhost:", (*other)->port());
+    addrinfo hints = {};
+    addrinfo* found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    ASSERT_EQ(getaddrinfo("localhost", nullptr, &hints, &found), 0);
+    const bool is_both = found->ai_next != nullptr;
+    freeaddrinfo(found);
+    if (!is_both) GTEST_SKIP() << "localhost has one address here";
+    EXPECT_THAT(Listener::Open(both, absl::Seconds(20), table).status(),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(both)));
+  }
 }
 
 TEST(ListenerTest, EveryAddressOfAMachineIsOfBothKinds) {

@@ -122,10 +122,10 @@ TEST_F(HealthTest, WatchersAreBoundedAndNamesAreNotKept) {
   Watch long_name(*health_, std::string(kMaxHealthNameBytes + 1, 'x'));
   EXPECT_EQ(long_name.Next(), HealthCheckResponse::UNKNOWN);
   EXPECT_EQ(long_name.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  // A connection holds few calls; several hold many.
+  // A connection holds few calls; several hold many. One caller has half of them.
   std::vector<std::unique_ptr<Health::Stub>> stubs;
   std::vector<std::unique_ptr<Watch>> watches;
-  for (size_t i = 0; i < kMaxHealthWatchers; ++i) {
+  for (int i = 0; i < kHealthWatches.max_calls_per_caller; ++i) {
     if (i % 128 == 0) stubs.push_back(Health::NewStub(NewChannel()));
     watches.push_back(std::make_unique<Watch>(*stubs.back(), ""));
     ASSERT_EQ(watches.back()->Next(), HealthCheckResponse::NOT_SERVING) << i;

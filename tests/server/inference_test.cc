@@ -68,8 +68,7 @@ TEST_F(InferenceTest, ReadinessIsByVersionAndWhatIsNotHereIsNotFound) {
 TEST_F(InferenceTest, NothingIsReadyBeforeItIsLoadedOrWhileTheDaemonIsOnItsWayOut) {
   ASSERT_OK(server_->Shutdown());
   server_.reset();
-  ASSERT_OK_AND_ASSIGN(server_,
-                       Server::Start(TestOptions(directory_.path()), base::Clock::Real()));
+  ASSERT_OK_AND_ASSIGN(server_, Server::Start(TestOptions(directory_.path()), base::Clock::Real()));
   inference_stub_ = inference::GRPCInferenceService::NewStub(NewChannel());
   bool ready = true;
   EXPECT_OK(ModelReady("square_sum", "", &ready));

@@ -1,6 +1,8 @@
 // Which files are keys of tokens, and what happens when they change.
 #include "server/token_keys.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -123,6 +125,31 @@ TEST_F(TokenKeysTest, WhereOneFileIsWrongAllFormerKeysStay) {
   files->Look();
   EXPECT_TRUE(is_in_force);
   EXPECT_THAT(files->Current()->names(), ElementsAre("k2"));
+}
+
+// What could not be read for a moment changes nothing of the files.
+TEST_F(TokenKeysTest, WhatWasNotTakenIsReadAgainAtEachLook) {
+  Put("k1.pem", first_.PublicPem());
+  int read_count = 0;
+  ASSERT_OK_AND_ASSIGN(const auto files,
+                       TokenKeyFiles::Open(directory(), [&](bool) { ++read_count; }));
+  Put("k2.pem", "damaged");
+  files->Look();
+  files->Look();
+  EXPECT_EQ(read_count, 3);
+  Remove("k2.pem");
+  files->Look();
+  files->Look();
+  EXPECT_EQ(read_count, 4);
+}
+
+// Whether it can be read depends on them.
+TEST_F(TokenKeysTest, AChangeOfOwnerOrModeIsAChange) {
+  Put("k1.pem", first_.PublicPem());
+  const std::string file = directory() + "/k1.pem";
+  const base::FileState before = base::FileState::Of(file);
+  // Until the clock of the file system has moved.
+  while (base::FileState::Of(file) == before) ASSERT_EQ(chmod(file.c_str(), 0600), 0);
 }
 
 // As Kubernetes mounts them: links through a link that is exchanged.
