@@ -108,7 +108,11 @@ class HealthService::Watcher final : public HealthService::Reactor {
     {
       absl::MutexLock lock(&service_.mu_);
       if (!is_writing_ && !is_finished_) {
-        End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
+        // It may have come while the watch was about to tell.
+        if (!name_.has_value()) {
+          End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED,
+                           "waited for the name for too long"));
+        }
         return;
       }
     }

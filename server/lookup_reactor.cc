@@ -23,7 +23,6 @@ void LookupReactor::OnHalfClose() {
       return;
     }
     caller = this->caller();
-    is_answering_ = true;
   }
   // Not under the lock: it may reply before it returns.
   answer_(caller, message_, [this](const absl::Status& status, grpc::ByteBuffer message) {
@@ -41,10 +40,6 @@ void LookupReactor::End(const absl::Status& status, grpc::ByteBuffer message) {
   FinishWithLast(response_);
 }
 
-void LookupReactor::OnStall() {
-  // The watch may have begun to tell before the message ended.
-  if (is_answering_) return;
-  FinishWith(Stalled(environment_.stalls, "the request's message"));
-}
+void LookupReactor::OnStall() { FinishWith(Stalled(environment_.stalls, "the request's message")); }
 
 }  // namespace cipherd::server

@@ -52,8 +52,6 @@ class LookupReactor final
 
   const Answer answer_;
   bool has_message_ ABSL_GUARDED_BY(mu_) = false;
-  // The reply is on its way, and is the call's end.
-  bool is_answering_ ABSL_GUARDED_BY(mu_) = false;
   grpc::ByteBuffer message_;
   // gRPC reads it until the call is done.
   grpc::ByteBuffer response_;
