@@ -50,10 +50,12 @@ absl::Status Engine::Admit(Request& request, const Program* only) {
                                quotas_.Admit(head.tenant, info.input_bytes + info.output_bytes));
     }
     const bool reads_keys = info.keys.size() > 0 || !head.key_set_id.empty();
+    bool keys_fit = !reads_keys;
     if (reads_keys) {
       const absl::StatusOr<KeySetInfoRef> keys = key_store_->Find(head.tenant, head.key_set_id);
       if (keys.ok()) {
         CIPHERD_RETURN_IF_ERROR(CheckKeysFit(**keys, info.keys, info.context_id));
+        keys_fit = true;
       } else if (head.key_set_id.empty() || !key_store_->looks_for_unknown_sets()) {
         return keys.status();
       }
@@ -63,6 +65,7 @@ absl::Status Engine::Admit(Request& request, const Program* only) {
       request.Grant(std::move(program),
                     reads_keys ? key_store_->Acquire(head.tenant, head.key_set_id) : nullptr,
                     *std::move(trees), *std::move(admission));
+      request.set_keys_fit(keys_fit);
       return absl::OkStatus();
     }
     // Where another version has taken its place meanwhile, that one serves.
@@ -109,8 +112,7 @@ void Engine::Submit(const RequestPtr& request, Request::Continuation continuatio
 
 void Engine::Enqueue(const RequestPtr& request, const absl::StatusOr<KeySetRef>& keys) {
   absl::Status status = keys.status();
-  if (keys.ok() && *keys != no_keys_) {
-    // One that was looked for was not known at admission.
+  if (keys.ok() && !request->keys_fit()) {
     const ProgramInfo& info = request->program().info();
     status = CheckKeysFit(*(*keys)->info, info.keys, info.context_id);
   }

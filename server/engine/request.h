@@ -66,6 +66,10 @@ class Request {
   void Grant(std::shared_ptr<ServedProgram> program, std::shared_ptr<KeySetTicket> keys,
              PinnedPool::Lease trees, TenantQuotas::Admission admission = {})
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The key set has been compared with what the program reads; else it is unknown here yet, and is
+  // compared when it has been found.
+  void set_keys_fit(bool fit) { keys_fit_ = fit; }
+  bool keys_fit() const { return keys_fit_; }
   // The key set is in host memory; before the request is queued.
   void set_keys(KeySetRef keys) { keys_ = std::move(keys); }
   // The rest of this paragraph requires a grant.
@@ -136,6 +140,7 @@ class Request {
   std::shared_ptr<ServedProgram> program_;
   TenantQuotas::Admission admission_;
   KeySetRef keys_;
+  bool keys_fit_ = false;
   PinnedPool::Lease trees_;
   StageTimes times_;
   DeviceTimeline timeline_;
