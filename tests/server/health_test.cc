@@ -131,7 +131,7 @@ TEST_F(HealthTest, WatchersAreBoundedAndNamesAreNotKept) {
     ASSERT_EQ(watches.back()->Next(), HealthCheckResponse::NOT_SERVING) << i;
   }
   Watch one_more(*health_, "");
-  EXPECT_EQ(one_more.Next(), HealthCheckResponse::UNKNOWN);
+  ASSERT_EQ(one_more.Next(), HealthCheckResponse::UNKNOWN);
   EXPECT_EQ(one_more.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(*Check(""), HealthCheckResponse::NOT_SERVING);
   // Who leaves makes room.

@@ -1,7 +1,10 @@
 // Server reflection, asked in its own wire format, since no stub of it comes with the library.
+#include <chrono>
+#include <memory>
 #include <string>
 
 #include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
@@ -53,13 +56,15 @@ TEST_F(ReflectionTest, EveryServiceIsListed) {
 }
 
 // Each has a thread as long as its peer wants.
-TEST_F(ReflectionTest, ManyCallsDoNotTakeManyThreads) {
-  grpc::GenericStub stub(NewChannel());
+void ExpectFewThreads(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
   constexpr int kCalls = 64;
   grpc::ClientContext contexts[kCalls];
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls[kCalls];
   for (int i = 0; i < kCalls; ++i) {
+    // Where none is refused, none ends by itself.
+    contexts[i].set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     calls[i] = stub.PrepareCall(
         &contexts[i], "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
     calls[i]->StartCall(nullptr);
@@ -76,6 +81,23 @@ TEST_F(ReflectionTest, ManyCallsDoNotTakeManyThreads) {
     refused += status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
   }
   EXPECT_GE(refused, kCalls - 16);
+}
+
+TEST_F(ReflectionTest, ManyCallsDoNotTakeManyThreads) { ExpectFewThreads(NewChannel()); }
+
+// gRPC adds reflection to every server of the process.
+class HealthPortReflectionTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ServerOptions options = TestOptions(directory_.path());
+    options.health_address = "127.0.0.1:0";
+    Start(options);
+  }
+};
+
+TEST_F(HealthPortReflectionTest, ManyCallsDoNotTakeManyThreadsThere) {
+  ExpectFewThreads(grpc::CreateChannel("127.0.0.1:" + std::to_string(server_->health_port()),
+                                       grpc::InsecureChannelCredentials()));
 }
 
 }  // namespace
