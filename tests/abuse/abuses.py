@@ -374,23 +374,18 @@ def priorities(scene):
 # Connections.
 
 
-def churn(scene):
+def churn(scene, rate=300, greets=True):
     """Connections that are made, greet, and go."""
-    for count in scene.ticks(300, most=30):
+    for count in scene.ticks(rate, most=rate // 10):
         for _ in range(count):
-            connection = scene.connect()
+            connection = scene.connect(greets=greets)
             if connection:
                 connection.close()
         scene.count(count)
 
 
 def churn_without_preface(scene):
-    for count in scene.ticks(300, most=30):
-        for _ in range(count):
-            connection = scene.connect(greets=False)
-            if connection:
-                connection.close()
-        scene.count(count)
+    churn(scene, greets=False)
 
 
 def idle_connections(scene, number=1500, **arguments):
@@ -434,12 +429,7 @@ def half_handshakes(scene):
 
 def handshakes(scene):
     """Whole ones, which cost the daemon a signature each, and then nothing."""
-    for count in scene.ticks(50, most=5):
-        for _ in range(count):
-            connection = scene.connect()
-            if connection:
-                connection.close()
-        scene.count(count)
+    churn(scene, rate=50)
 
 
 @functools.cache
