@@ -64,10 +64,17 @@ CIPHERD_HD typename A::Residue BoundedConversionTarget(const uint64_t (&digits)[
                                                        int j, const typename A::Modulus& m) {
   const uint64_t* hat = tables.hat + static_cast<int64_t>(j) * tables.source_count;
   if constexpr (std::is_same_v<A, math::FmaArithmetic>) {
+    const double factor = A::Nearest(A::FromWord(A::ModulusWord(m) - tables.source_product[j]), m);
+    if constexpr (kSources == 1) {
+      // Q / q_0 = 1. Since q_0 < 2^50 is odd, y_0 / q_0 is at least 2^-51 away from 1/2, and its
+      // rounding errs by less: the comparison says what ConversionOverflow does. The sum is below
+      // 2^51.
+      const double digit = A::FromWord(digits[0]);
+      return A::Nearest(quotient >= 0.5 ? math::RoundedSum(digit, factor) : digit, m);
+    }
     // Each product is below 5/8 q, since digits are below 2^50, and the overflow is at most
     // kSources: all of it is an integer below 2^52.
     static_assert(kSources <= 3);
-    const double factor = A::Nearest(A::FromWord(A::ModulusWord(m) - tables.source_product[j]), m);
     double sum = math::RoundedProduct(ConversionOverflowDouble(quotient), factor);
     CIPHERD_UNROLL
     for (int i = 0; i < kSources; ++i) {

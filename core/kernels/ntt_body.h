@@ -79,13 +79,15 @@ CIPHERD_HD void ForwardStages(typename A::Residue* x, const NodeRoots<A, kDepth>
 }
 
 // Transforms x[0] to x[2^kDepth - 1], residues in the range of A::ForwardButterfly, from a node
-// down to its descendants kDepth below.
-template <class A, int kDepth>
+// down to its descendants kDepth below. kIsSettled: the residues have been through no level yet.
+template <class A, int kDepth, bool kIsSettled = false>
 CIPHERD_HD void ForwardNode(typename A::Residue* x, const NodeRoots<A, kDepth>& roots,
                             const typename A::Modulus& m) {
   static_assert(kDepth <= kMaxNodeDepth);
-  CIPHERD_UNROLL
-  for (int e = 0; e < 1 << kDepth; ++e) x[e] = A::SettleForward(x[e], m);
+  if (!kIsSettled && A::NeedsSettling(m)) {
+    CIPHERD_UNROLL
+    for (int e = 0; e < 1 << kDepth; ++e) x[e] = A::Settle(x[e], m);
+  }
   ForwardStages<A, kDepth, 0>(x, roots, m);
 }
 
@@ -104,12 +106,15 @@ CIPHERD_HD void InverseStages(typename A::Residue* x, const NodeRoots<A, kDepth>
       A::InverseButterfly(x[2 * g * kHalf + j], x[(2 * g + 1) * kHalf + j], factor, m);
     }
     // The sums of this level are what has grown.
-    constexpr bool kIsNodeEnd = kStage == 0;
-    if constexpr (kIsNodeEnd || (kDepth - kStage) % 2 == 0) {
+    if constexpr (kStage == 0) {
       CIPHERD_UNROLL
       for (int e = 0; e < 1 << kDepth; ++e) {
-        if ((e & kHalf) != 0) continue;
-        x[e] = kIsNodeEnd ? A::SettleInverseNode(x[e], m) : A::SettleInverse(x[e], m);
+        if ((e & kHalf) == 0) x[e] = A::SettleInverseNode(x[e], m);
+      }
+    } else if ((kDepth - kStage) % 2 == 0 && A::NeedsSettling(m)) {
+      CIPHERD_UNROLL
+      for (int e = 0; e < 1 << kDepth; ++e) {
+        if ((e & kHalf) == 0) x[e] = A::Settle(x[e], m);
       }
     }
     InverseStages<A, kDepth, kStage - 1, kToStage>(x, roots, m);

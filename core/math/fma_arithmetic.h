@@ -158,10 +158,10 @@ struct FmaArithmetic {
     y = RoundedSum(x, -product);
     x = RoundedSum(x, product);
   }
-  // Between at most four levels of a forward transform.
-  static CIPHERD_HD Residue SettleForward(Residue x, const Modulus& m) {
-    return m.is_wide ? Nearest(x, m) : x;
-  }
+  // Whether residues have to be settled between at most four levels of a forward transform, and
+  // sums between two and two levels of an inverse one.
+  static CIPHERD_HD bool NeedsSettling(const Modulus& m) { return m.is_wide; }
+  static CIPHERD_HD Residue Settle(Residue x, const Modulus& m) { return Nearest(x, m); }
   // Requires x of a forward transform. Returns it canonical.
   static CIPHERD_HD Residue FinishForward(Residue x, const Modulus& m) {
     return Canonical(Nearest(x, m), m);
@@ -174,10 +174,6 @@ struct FmaArithmetic {
     const double difference = RoundedSum(x, -y);
     x = RoundedSum(x, y);
     y = MultiplyLazy(difference, w, m);
-  }
-  // Sums between two and two levels of an inverse transform.
-  static CIPHERD_HD Residue SettleInverse(Residue x, const Modulus& m) {
-    return m.is_wide ? Nearest(x, m) : x;
   }
   // Sums after at most four levels.
   static CIPHERD_HD Residue SettleInverseNode(Residue x, const Modulus& m) { return Nearest(x, m); }

@@ -121,8 +121,9 @@ struct IntegerArithmetic {
     x = reduced + product;
     y = reduced - product + 2 * m.q;
   }
-  // Between at most four levels of a forward transform: this policy needs nothing there.
-  static CIPHERD_HD Residue SettleForward(Residue x, const Modulus&) { return x; }
+  // This policy needs nothing between the levels of a transform.
+  static CIPHERD_HD bool NeedsSettling(const Modulus&) { return false; }
+  static CIPHERD_HD Residue Settle(Residue x, const Modulus&) { return x; }
   // Requires x in [0, 4q). Returns it canonical.
   static CIPHERD_HD Residue FinishForward(Residue x, const Modulus& m) {
     return ReduceOnce(ReduceOnce(x, 2 * m.q), m.q);
@@ -134,8 +135,7 @@ struct IntegerArithmetic {
     x = ReduceOnce(x + y, 2 * m.q);
     y = MulShoupLazy(difference, w.value, w.shoup, m.q);
   }
-  // Sums between two and two levels of an inverse transform, and after at most four: nor there.
-  static CIPHERD_HD Residue SettleInverse(Residue x, const Modulus&) { return x; }
+  // Sums after at most four levels of an inverse transform: nor there.
   static CIPHERD_HD Residue SettleInverseNode(Residue x, const Modulus&) { return x; }
   // (x, y) = ((x + y)·v, (x - y)·w). Requires x, y in [0, 2q), returns both canonical.
   static CIPHERD_HD void LastInverseButterfly(Residue& x, Residue& y, const Factor& v,

@@ -32,8 +32,11 @@ struct ProductArguments {
 
 static_assert(kMaxFusedDigits <= math::FmaArithmetic::kMaxLazyTerms);
 
-constexpr int kMaxProductRows = 4;
-constexpr int kMaxProductThreads = kMaxFusedDigits * kMaxProductRows * kPoints;
+// Rows of digits in a block: kMaxFusedDigits, or fewer digits of more rows each (RowsOfBlock).
+constexpr int kMaxDigitRows = kMaxFusedDigits;
+constexpr int kMaxProductThreads = kMaxDigitRows * kPoints;
+// Of a multiprocessor: what the shared memory of three digits leaves room for.
+constexpr int kProductBlocks = 8;
 constexpr int kRowWords = 1 << kRowLevels;
 
 // Copies 16 bytes from global to shared memory, on its way until WaitForCopies.
@@ -53,7 +56,7 @@ __device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" : : :
 // another order: the upper bits of AutomorphismNttSource depend on the upper bits of the index
 // alone.
 template <class A>
-__global__ void __launch_bounds__(kMaxProductThreads, 2)
+__global__ void __launch_bounds__(kMaxProductThreads, kProductBlocks)
     KeyProductKernel(const __grid_constant__ ProductArguments a) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   auto* const words = reinterpret_cast<typename A::Residue*>(shared_bytes);
@@ -141,11 +144,11 @@ constexpr size_t SharedBytes(int rows) {
   return rows * (kRowStride * sizeof(typename A::Residue) + 2 * kRowWords * sizeof(uint64_t));
 }
 
-// Rows of a block: few, so that several blocks fit a multiprocessor, and the copies of one overlap
-// with the sums of another; fewer where the grid would not fill the chip.
-int RowsOfBlock(int log_n, int64_t limb_count, int64_t batch) {
-  const int64_t all_rows = (int64_t{1} << (log_n - kRowLevels)) * limb_count * batch;
-  return all_rows / kMaxProductRows < 4 * kFewBlocks ? kMaxProductRows / 2 : kMaxProductRows;
+// Rows of a block: as few as make more than a warp, so that many blocks fit a multiprocessor, and
+// the copies of some overlap with the sums of others.
+int RowsOfBlock(int digit_count) {
+  if (digit_count > 2) return 1;
+  return digit_count == 2 ? 2 : 4;
 }
 
 }  // namespace
@@ -168,15 +171,15 @@ absl::Status FusedLaunchers<A>::SwitchKey(const RingTables& ring, const LiftPlan
                                 .key = key,
                                 .out = out};
   for (int d = 0; d < plan.lift_count; ++d) arguments.own_limbs[d] = plan.lifts[d].own_limbs;
-  const int rows = RowsOfBlock(ring.log_n, plan.target.count, packed.outer_count);
+  const int rows = RowsOfBlock(plan.lift_count);
   arguments.row_count = rows;
   const LaunchShape shape = {
       dim3((1u << (ring.log_n - kRowLevels)) / rows, static_cast<unsigned>(plan.target.count),
            static_cast<unsigned>(packed.outer_count)),
       static_cast<unsigned>(plan.lift_count * rows * kPoints),
       SharedBytes<A>(plan.lift_count * rows)};
-  CIPHERD_RETURN_IF_ERROR(AllowSharedBytes("key_product", stream, KeyProductKernel<A>,
-                                           SharedBytes<A>(kMaxFusedDigits * kMaxProductRows)));
+  CIPHERD_RETURN_IF_ERROR(
+      AllowSharedBytes("key_product", stream, KeyProductKernel<A>, SharedBytes<A>(kMaxDigitRows)));
   return LaunchEarly("key_product", stream, shape, KeyProductKernel<A>, arguments);
 }
 

@@ -65,9 +65,11 @@ __global__ void __launch_bounds__(kThreads, kTileThreads / kThreads * kTileBlock
       });
 }
 
-// ConvertKernel and TargetColumnKernel in one, of up to kSources source limbs.
+// Conversion and TargetColumnKernel in one, of up to kSources source limbs. One leaves registers
+// for as many blocks as TargetColumnKernel has.
 template <class A, int kUpper, int kThreads, int kSources>
-__global__ void __launch_bounds__(kThreads, kTileThreads / kThreads * 2)
+__global__ void __launch_bounds__(kThreads,
+                                  kTileThreads / kThreads * (kSources == 1 ? kTileBlocks<A> : 2))
     ConvertColumnKernel(const __grid_constant__ LiftArguments a) {
   __shared__ typename A::Residue words[TileWords(kThreads)];
   using Tile = ColumnTile<A, kUpper, kThreads>;

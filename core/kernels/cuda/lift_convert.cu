@@ -104,107 +104,134 @@ __global__ void __launch_bounds__(kConvertThreads)
 }
 
 constexpr int kMatrixThreads = 128;
-// Groups of 8 coefficients of a warp.
-constexpr int kMatrixGroups = 4;
-constexpr int kMatrixCoefficients = kMatrixThreads / 32 * kMatrixGroups * 8;
+// Of a multiprocessor: as many as it has registers for, since they wait for memory.
+template <int kSteps>
+constexpr int kMatrixBlocksAtOnce = kSteps > 2 ? 6 : 8;
+// Coefficients of a warp at a time.
+constexpr int kMatrixCoefficients = 16;
 // Blocks that share out the coefficients of a lift, each with constants of its own.
 constexpr unsigned kMatrixBlocks = 512;
 
-// The same on the tensor cores (convert_matrix.cuh), for up to 4 kSteps source limbs and all
-// targets. A warp has 8 coefficients a group; a lane has one of them and every fourth source of it,
-// then two targets of it.
+// The factors of a group of eight targets in shared memory: H1, L1, H0 and L0 (convert_matrix.cuh),
+// for each step the words of the lanes, of target lane / 4 and source 4s + lane % 4.
+constexpr int kFactorKinds = 4;
 template <int kSteps>
-__global__ void __launch_bounds__(kMatrixThreads)
+constexpr int kFactorWords = kFactorKinds* kSteps * 32;
+
+// The same on the tensor cores, for up to 4 kSteps source limbs and all targets. A warp has 16
+// coefficients at a time; a lane has two of them and every fourth source of these, then two targets
+// of both.
+template <int kSteps>
+__global__ void __launch_bounds__(kMatrixThreads, kMatrixBlocksAtOnce<kSteps>)
     ConvertMatrixKernel(const __grid_constant__ LiftArguments a) {
   using A = math::FmaArithmetic;
-  constexpr int kSources = 4 * kSteps;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   const int log_n = a.ring.log_n;
   const LimbLift& lift = a.plan.lifts[blockIdx.z / static_cast<uint32_t>(a.batch)];
   const int64_t item = blockIdx.z % static_cast<uint32_t>(a.batch);
   const BasisConversionTables& tables = lift.conversion;
   const int sources = tables.source_count;
-  // Targets in groups of 8: what there is not is a copy of the first one, and not stored.
-  const int rounded_targets = (tables.target_count + 7) / 8 * 8;
+  const int groups = (tables.target_count + kMatrixTargets - 1) / kMatrixTargets;
   auto* const constants = reinterpret_cast<TargetConstants*>(shared_bytes);
-  auto* const hats = reinterpret_cast<SplitInteger*>(constants + rounded_targets);
-  auto* const limbs = reinterpret_cast<int*>(hats + rounded_targets * kSources);
+  auto* const limbs = reinterpret_cast<int64_t*>(constants + groups * kMatrixTargets);
+  auto* const factors = reinterpret_cast<double*>(limbs + groups * kMatrixTargets);
   const int thread = static_cast<int>(threadIdx.x);
-  for (int t = thread; t < rounded_targets; t += kMatrixThreads) {
+  // What there is not of the last group is a copy of the first target, and not stored.
+  for (int t = thread; t < groups * kMatrixTargets; t += kMatrixThreads) {
     const int j = t < tables.target_count ? t : 0;
     const PrimeConstants& prime = a.ring.primes[tables.target_primes[j]];
     constants[t] = TargetConstants::Make(ArithmeticTables<A>::Modulus(prime),
                                          prime.q - tables.source_product[j]);
-    limbs[t] = ConvertedLimb(lift, j);
+    limbs[t] = static_cast<int64_t>(ConvertedLimb(lift, j)) << log_n;
   }
-  for (int w = thread; w < rounded_targets * kSources; w += kMatrixThreads) {
-    const int j = w / kSources;
-    const int i = w % kSources;
-    hats[w] = {0, 0};
-    if (j < tables.target_count && i < sources) {
-      const PrimeConstants& prime = a.ring.primes[tables.target_primes[j]];
-      hats[w] = Split(A::Nearest(A::FromWord(tables.hat[j * sources + i]),
-                                 ArithmeticTables<A>::Modulus(prime)));
+  for (int word = thread; word < groups * 32 * kSteps; word += kMatrixThreads) {
+    const int lane = word % 32;
+    const int s = word / 32 % kSteps;
+    const int group = word / (32 * kSteps);
+    const int t = group * kMatrixTargets + lane / 4;
+    const int i = kStepSources * s + lane % 4;
+    double hat = 0;
+    SplitInteger high = {0, 0};
+    if (t < tables.target_count && i < sources) {
+      const auto m = ArithmeticTables<A>::Modulus(a.ring.primes[tables.target_primes[t]]);
+      hat = A::Nearest(A::FromWord(tables.hat[t * sources + i]), m);
+      const A::Factor radix = A::FactorOfRoot(A::Nearest(0x1p25, m), m);
+      high = Split(A::Nearest(A::MultiplyLazy(hat, radix, m), m));
     }
+    const SplitInteger low = Split(hat);
+    double* const of_lane = factors + group * kFactorWords<kSteps> + s * 32 + lane;
+    of_lane[0 * kSteps * 32] = high.high;
+    of_lane[1 * kSteps * 32] = low.high;
+    of_lane[2 * kSteps * 32] = high.low;
+    of_lane[3 * kSteps * 32] = low.low;
   }
   WaitForPrecedingWork();
   __syncthreads();
 
   const int lane = thread % 32;
-  const int lane_row = lane / 4;
-  const int lane_column = lane % 4;
-  for (uint32_t tile = blockIdx.x * kMatrixCoefficients; tile < 1u << log_n;
-       tile += gridDim.x * kMatrixCoefficients) {
-    const uint32_t first = tile + thread / 32 * (kMatrixGroups * 8) + lane_row;
-    SplitInteger y[kMatrixGroups][kSteps];
-    double overflow[kMatrixGroups];
+  const uint64_t* const packed = LimbOf(a.packed, item, lift.first_packed, log_n);
+  uint64_t* const out = LimbOf(a.out, blockIdx.z, 0, log_n);
+  constexpr uint32_t kBlockCoefficients = kMatrixThreads / 32 * kMatrixCoefficients;
+  for (uint32_t tile = blockIdx.x * kBlockCoefficients; tile < 1u << log_n;
+       tile += gridDim.x * kBlockCoefficients) {
+    const uint32_t first = tile + thread / 32 * kMatrixCoefficients + lane / 4;
+    DigitFragment<kSteps> high;
+    DigitFragment<kSteps> low;
+    double quotient[2] = {};
+    uint64_t words[kSteps][2] = {};
     CIPHERD_UNROLL
-    for (int g = 0; g < kMatrixGroups; ++g) {
-      double quotient = 0;
+    for (int s = 0; s < kSteps; ++s) {
+      const int i = kStepSources * s + lane % 4;
+      if (i >= sources) continue;
       CIPHERD_UNROLL
-      for (int s = 0; s < kSteps; ++s) {
-        const int i = 4 * s + lane_column;
-        double digit = 0;
-        double term = 0;
-        if (i < sources) {
-          digit = A::FromWord(LimbOf(a.packed, item, lift.first_packed + i, log_n)[first + g * 8]);
-          term = math::RoundedProduct(digit, tables.source_inverse[i]);
-        }
-        y[g][s] = Split(digit);
+      for (int p = 0; p < 2; ++p) {
+        words[s][p] = packed[(static_cast<int64_t>(i) << log_n) + first + 8 * p];
+      }
+    }
+    CIPHERD_UNROLL
+    for (int s = 0; s < kSteps; ++s) {
+      const int i = kStepSources * s + lane % 4;
+      const double inverse = i < sources ? tables.source_inverse[i] : 0;
+      CIPHERD_UNROLL
+      for (int p = 0; p < 2; ++p) {
+        const double digit = A::FromWord(words[s][p]);
+        const double term = math::RoundedProduct(digit, inverse);
+        const SplitInteger y = Split(digit);
+        high.word[s][p] = y.high;
+        low.word[s][p] = y.low;
         // In the order of AddToQuotient: adding the zeros of sources that there are not is exact.
         CIPHERD_UNROLL
         for (int k = 0; k < 4; ++k) {
-          quotient = math::RoundedSum(quotient, __shfl_sync(~0u, term, k, 4));
+          quotient[p] = math::RoundedSum(quotient[p], __shfl_sync(~0u, term, k, 4));
         }
       }
-      overflow[g] = ConversionOverflowDouble(quotient);
     }
-
-    for (int t = 0; t < rounded_targets; t += 8) {
-      SplitInteger w[kSteps];
+    const double overflow[2] = {ConversionOverflowDouble(quotient[0]),
+                                ConversionOverflowDouble(quotient[1])};
+    for (int group = 0; group < groups; ++group) {
+      const double* const of_group = factors + group * kFactorWords<kSteps> + lane;
+      FactorFragment<kSteps> factor[kFactorKinds];
       CIPHERD_UNROLL
-      for (int s = 0; s < kSteps; ++s) w[s] = hats[(t + lane_row) * kSources + 4 * s + lane_column];
-      double sum[kMatrixGroups][3][2] = {};
-      CIPHERD_UNROLL
-      for (int g = 0; g < kMatrixGroups; ++g) {
+      for (int f = 0; f < kFactorKinds; ++f) {
         CIPHERD_UNROLL
-        for (int s = 0; s < kSteps; ++s) {
-          MultiplyAccumulate(sum[g][0], y[g][s].high, w[s].high);
-          MultiplyAccumulate(sum[g][1], y[g][s].high, w[s].low);
-          MultiplyAccumulate(sum[g][2], y[g][s].low, w[s].low);
-          MultiplyAccumulate(sum[g][1], y[g][s].low, w[s].high);
-        }
+        for (int s = 0; s < kSteps; ++s) factor[f].word[s] = of_group[(f * kSteps + s) * 32];
       }
+      SumFragment t1 = {};
+      SumFragment t0 = {};
+      MultiplyAccumulate(t1, high, factor[0]);
+      MultiplyAccumulate(t0, high, factor[2]);
+      MultiplyAccumulate(t1, low, factor[1]);
+      MultiplyAccumulate(t0, low, factor[3]);
       CIPHERD_UNROLL
       for (int k = 0; k < 2; ++k) {
-        const int j = t + 2 * lane_column + k;
-        if (j >= tables.target_count) continue;
-        const TargetConstants target = constants[j];
-        uint64_t* const out = LimbOf(a.out, blockIdx.z, limbs[j], log_n) + first;
+        const int t = group * kMatrixTargets + 2 * (lane % 4) + k;
+        if (t >= tables.target_count) continue;
+        const TargetConstants target = constants[t];
+        uint64_t* const words_out = out + limbs[t] + first;
         CIPHERD_UNROLL
-        for (int g = 0; g < kMatrixGroups; ++g) {
-          out[g * 8] =
-              A::ToBits(target.Combine(sum[g][0][k], sum[g][1][k], sum[g][2][k], overflow[g]));
+        for (int p = 0; p < 2; ++p) {
+          words_out[8 * p] = A::ToBits(
+              target.Combine<kSteps * kStepSources>(t1.word[p][k], t0.word[p][k], overflow[p]));
         }
       }
     }
@@ -223,11 +250,13 @@ absl::Status LaunchConvert(const LiftArguments& a, Stream& stream) {
 
 template <int kSteps>
 absl::Status LaunchConvertMatrix(const LiftArguments& a, Stream& stream) {
-  const size_t targets = (a.plan.target.count + 7) / 8 * 8;
+  const size_t groups = (a.plan.target.count + kMatrixTargets - 1) / kMatrixTargets;
   const size_t shared_bytes =
-      targets * (sizeof(TargetConstants) + 4 * kSteps * sizeof(SplitInteger) + sizeof(int));
+      groups * (kMatrixTargets * (sizeof(TargetConstants) + sizeof(int64_t)) +
+                kFactorWords<kSteps> * sizeof(double));
+  constexpr unsigned kBlockCoefficients = kMatrixThreads / 32 * kMatrixCoefficients;
   const LaunchShape shape = {
-      dim3(std::min((1u << a.ring.log_n) / kMatrixCoefficients, kMatrixBlocks), 1,
+      dim3(std::min((1u << a.ring.log_n) / kBlockCoefficients, kMatrixBlocks), 1,
            static_cast<unsigned>(a.out.outer_count)),
       kMatrixThreads, shared_bytes};
   return LaunchEarly("convert_matrix", stream, shape, ConvertMatrixKernel<kSteps>, a);

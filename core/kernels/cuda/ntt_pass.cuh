@@ -173,7 +173,7 @@ class ColumnTile {
     fill(x);
     const auto top = NodeRoots<A, kTop>::Forward(prime, 1);
     CIPHERD_UNROLL
-    for (int i = 0; i < kPoints; i += 1 << kTop) ForwardNode<A, kTop>(x + i, top, m);
+    for (int i = 0; i < kPoints; i += 1 << kTop) ForwardNode<A, kTop, true>(x + i, top, m);
     CIPHERD_UNROLL
     for (int i = 0; i < kPoints; ++i) At(TopRow(i), TopColumn(i)) = x[i];
     __syncthreads();
