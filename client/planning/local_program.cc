@@ -34,8 +34,9 @@ int64_t ItemsAtOnce(const programs::ProgramSpec& spec) {
 
 absl::StatusOr<size_t> ItemCountOf(const programs::ProgramSpec& spec, const NamedVectors& inputs) {
   for (const auto& [name, items] : inputs) {
-    const bool known = std::any_of(spec.inputs.begin(), spec.inputs.end(),
-                                   [&](const auto& input) { return input.name == name; });
+    const bool known =
+        std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                    [&name = name](const auto& input) { return input.name == name; });
     if (!known) {
       return absl::InvalidArgumentError(
           absl::StrCat("inputs: program '", spec.name, "' has no input '", name, "'"));

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "absl/synchronization/barrier.h"
+#include "core/base/sanitizers.h"
 #include "gtest/gtest.h"
 
 namespace cipherd::base {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if CIPHERD_ADDRESS_SANITIZER || CIPHERD_THREAD_SANITIZER
 constexpr bool kIsGlibcAllocator = false;
 #else
 constexpr bool kIsGlibcAllocator = true;

@@ -9,6 +9,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "core/base/sanitizers.h"
 #include "gtest/gtest.h"
 
 namespace {
@@ -112,7 +113,7 @@ TEST(TsanAbseilTest, BlockingCounterOrdersWhatCameBefore) {
   for (std::thread& thread : threads) thread.join();
 }
 
-#ifdef __SANITIZE_THREAD__
+#if CIPHERD_THREAD_SANITIZER
 TEST(TsanAbseilDeathTest, UnguardedAccessIsStillARace) {
   EXPECT_DEATH(
       {

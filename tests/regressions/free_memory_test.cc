@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/sanitizers.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
 
@@ -34,7 +35,7 @@ class FreeMemoryTest : public ServiceTest {
 };
 
 TEST_F(FreeMemoryTest, WhatWasFreedGoesBackToTheSystem) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if CIPHERD_ADDRESS_SANITIZER || CIPHERD_THREAD_SANITIZER
   GTEST_SKIP() << "another allocator";
 #endif
   // As a flood leaves a heap: some blocks in use all over it, free space between them.

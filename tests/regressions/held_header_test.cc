@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/sanitizers.h"
 #include "gtest/gtest.h"
 #include "tests/server/service_fixture.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace server::testing;  // NOLINT: the test's own vocabulary
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if CIPHERD_ADDRESS_SANITIZER || CIPHERD_THREAD_SANITIZER
 constexpr bool kCountsAllocations = false;
 #else
 constexpr bool kCountsAllocations = true;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
+#include "core/base/sanitizers.h"
 #include "tests/integration/daemon_fixture.h"
 #include "tests/soak/hostile_client.h"
 #include "tests/soak/memory_trend.h"
@@ -38,7 +39,7 @@ class HostileMemoryTest : public DaemonTest {
 };
 
 TEST_F(HostileMemoryTest, BadRequestsLeaveNothingBehind) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if CIPHERD_ADDRESS_SANITIZER || CIPHERD_THREAD_SANITIZER
   GTEST_SKIP() << "the sanitizer's allocator keeps what is freed";
 #endif
   constexpr char kOther[] = "other";

@@ -7,10 +7,11 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/sanitizers.h"
 #include "core/runtime/device_health.h"
 #include "spdlog/spdlog.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if CIPHERD_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -38,7 +39,7 @@ void HostSlabSource::Free(void* slab, size_t bytes) {
 }
 
 void HostSlabSource::SetAccessible(void* address, size_t bytes, bool accessible) {
-#if defined(__SANITIZE_ADDRESS__)
+#if CIPHERD_ADDRESS_SANITIZER
   if (accessible) {
     ASAN_UNPOISON_MEMORY_REGION(address, bytes);
   } else {
