@@ -24,6 +24,10 @@ absl::StatusOr<void*> HostSlabSource::Allocate(size_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("mmap of ", bytes, " bytes: ", std::strerror(errno)));
   }
+  // Polynomials of megabytes are read in strides of thousands of bytes: with pages of 4 KiB, each
+  // line of some would need a translation of its own. A system without large pages says no, and
+  // does with small ones.
+  (void)madvise(slab, bytes, MADV_HUGEPAGE);
   if (is_locked_ && mlock(slab, bytes) != 0) {
     static std::once_flag logged;
     std::call_once(logged, [&] {
