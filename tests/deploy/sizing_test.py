@@ -43,6 +43,10 @@ def gauge(daemon, row):
     return float(re.search(rf"^{re.escape(row)} (\S+)$", daemon.metrics_page(), re.MULTILINE)[1])
 
 
+MEBIBYTE = 1 << 20
+GIBIBYTE = 1 << 30
+
+
 class SizingTest(unittest.TestCase):
     PROGRAM = Program(os.path.join(PROGRAMS, "square", "program.textproto"), output_limbs=1)
 
@@ -109,6 +113,20 @@ class SizingTest(unittest.TestCase):
         for formula in ("16 · N · D · (|Q| + |P|)", "16 · N · (inputs · |Q| + outputs · L)",
                         "queue-capacity + workers · instances · largest batch"):
             self.assertIn(formula, page)
+
+    def test_the_table_of_capacity_is_by_the_formulas(self):
+        with open(os.path.join(DEPLOY, "SIZING.md")) as file:
+            rows = re.findall(r"^\| N (\d+), \\\|Q\\\| (\d+), \\\|P\\\| (\d+), D (\d+), L (\d+).*?\) \| (\d+) \| ([\d.]+) MiB "
+                              r"\| (\d+) \| ([\d.]+) MiB \|", file.read(), re.MULTILINE)
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            n, q, p, digits, limbs, keys = map(int, row[:6])
+            set_bytes = keys * 16 * n * digits * (q + p)
+            self.assertEqual(row[6], f"{set_bytes / MEBIBYTE:.1f}")
+            self.assertEqual(int(row[7]), 100 * GIBIBYTE // set_bytes)
+            self.assertEqual(row[8], f"{16 * n * (q + limbs) / MEBIBYTE:.2f}")
+        demo = Program(os.path.join(DEPLOY, "programs", "fashion_mlp", "program.textproto"), output_limbs=1)
+        self.assertEqual(tuple(map(int, rows[0][:5])), (demo.n, demo.q, demo.p, demo.digits, demo.output_limbs))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -243,6 +244,18 @@ class PrometheusTest(unittest.TestCase):
             with contextlib.ExitStack() as stack:
                 with self.causing("CipherdDeadlinesMissed"):
                     stack.enter_context(daemon.under_load(*load))
+
+    def test_5_more_connections_than_an_address_may_have(self):
+        with self.daemon("connections", "--max-connections-per-peer", "2") as daemon:
+            host, port = daemon.address.split(":")
+            with self.causing("CipherdConnectionsRefused"):
+                with contextlib.ExitStack() as stack:
+                    # Two that stay, and others who knock for twice as long as the rule looks back.
+                    for _ in range(2):
+                        stack.enter_context(socket.create_connection((host, port)))
+                    for _ in range(100):
+                        socket.create_connection((host, port)).close()
+                        time.sleep(0.1)
 
     def put_keys(self, daemon, name):
         keys = daemon.path(name)

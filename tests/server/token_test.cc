@@ -130,6 +130,9 @@ TEST_F(TokenTest, WhatTheHeaderDemandsAndNobodyKnowsIsRefused) {
               IsRefused("crit"));
   EXPECT_THAT(Refusal(p256_.Sign(R"({"alg":"ES256","kid":"k1","typ":"JWE"})", kClaims)),
               IsRefused("of type JWT"));
+  // RFC 9068, section 2.1: a limit of Debian's libjwt (SECURITY.md).
+  EXPECT_THAT(Refusal(p256_.Sign(R"({"alg":"ES256","kid":"k1","typ":"at+jwt"})", kClaims)),
+              IsRefused("of type JWT"));
 }
 
 TEST_F(TokenTest, EveryClaimIsLookedAt) {
