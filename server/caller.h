@@ -33,6 +33,7 @@ class Callers {
  public:
   // From here on callers need a token. `tokens` outlives this. Before the first call.
   void RequireTokens(TokenVerifier& tokens) { tokens_ = &tokens; }
+  bool need_tokens() const { return tokens_ != nullptr; }
 
   // Unauthenticated where a token is needed and there is no good one.
   absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context) const;

@@ -146,6 +146,18 @@ void AddLimitFlags(CLI::App& app, ServerOptions& options) {
   app.add_option("--max-calls-per-caller", options.transport.calls.max_calls_per_caller,
                  "The same of one caller: by certificate, or of one address, where there are none")
       ->capture_default_str();
+  app.add_option("--max-calls-per-tenant", options.transport.calls.max_calls_per_tenant,
+                 "The same of one tenant by token")
+      ->capture_default_str();
+  app.add_option("--max-lookups", options.transport.lookups.max_calls,
+                 "Other calls of tenants under way on all connections")
+      ->capture_default_str();
+  app.add_option("--max-lookups-per-caller", options.transport.lookups.max_calls_per_caller,
+                 "The same of one caller")
+      ->capture_default_str();
+  app.add_option("--max-lookups-per-tenant", options.transport.lookups.max_calls_per_tenant,
+                 "The same of one tenant by token")
+      ->capture_default_str();
   AddSeconds(app, "--stall-timeout", options.transport.stall_timeout,
              "For a client to send the next message of a stream, or to read one");
   AddSeconds(app, "--upload-resume-timeout", options.transport.upload_resume_timeout,

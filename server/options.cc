@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -41,8 +42,12 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
       transport.connections.max_connections_per_peer < 1) {
     return Invalid("transport.connections", "expected at least 1, of all peers and of one");
   }
-  if (transport.calls.max_calls < 1 || transport.calls.max_calls_per_caller < 1) {
-    return Invalid("transport.calls", "expected at least 1, of all callers and of one");
+  for (const auto& [path, limits] : {std::pair("transport.calls", &transport.calls),
+                                     std::pair("transport.lookups", &transport.lookups)}) {
+    if (limits->max_calls < 1 || limits->max_calls_per_caller < 1 ||
+        limits->max_calls_per_tenant < 1) {
+      return Invalid(path, "expected at least 1, of all callers, of one, and of one tenant");
+    }
   }
   if (transport.stall_timeout <= absl::ZeroDuration() ||
       transport.upload_resume_timeout < absl::ZeroDuration()) {

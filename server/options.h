@@ -69,8 +69,10 @@ struct TransportOptions {
   absl::Duration max_connection_idle = absl::Minutes(30);
   // Of one connection.
   int max_concurrent_streams = 256;
-  // Uploads and evaluations of all connections together, and of one caller.
+  // Uploads and evaluations of all connections together, of one caller, and of one tenant by token.
   CallLimits calls;
+  // The same of calls that only ask, which end as soon as their message has come.
+  CallLimits lookups;
   // For the peer to send the next message of a stream, or to read one.
   absl::Duration stall_timeout = absl::Seconds(30);
   // How long what came of a broken upload is kept for a stream that goes on with it.

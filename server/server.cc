@@ -32,8 +32,6 @@ constexpr size_t kMaxLoaders = 4;
 constexpr ConnectionLimits kHealthConnections = {.max_connections = 256,
                                                  .max_connections_per_peer = 32};
 
-// Calls that only ask, which end as soon as their message has come.
-constexpr CallLimits kLookups = {.max_calls = 1024, .max_calls_per_caller = 512};
 // Calls of the health service that wait for their message. Many, since it is seldom that there are
 // any: only where peers hold them back, who must not keep an orchestrator from its answer.
 constexpr CallLimits kHealthChecks = {.max_calls = 2048, .max_calls_per_caller = 512};
@@ -114,7 +112,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<ProgramRegistry> pr
       connections_(WithinFileLimit(options.transport.connections), engine_->clock()),
       health_connections_(kHealthConnections, engine_->clock()),
       calls_(options.transport.calls),
-      lookups_(kLookups),
+      lookups_(options.transport.lookups),
       checks_(kHealthChecks),
       stalls_(options.transport.stall_timeout, engine_->clock()),
       uploads_(options.transport.upload_resume_timeout, engine_->clock()),

@@ -150,6 +150,10 @@ class StreamReactor : public Reactor {
   absl::Status Admit(absl::FunctionRef<absl::Status()> prepare) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!pass_.is_open()) return TooManyCalls(pass_);
     CIPHERD_ASSIGN_OR_RETURN(caller_, environment_.callers.Identify(context_));
+    // Where a token names the tenant, the caller may be a gateway of many.
+    if (environment_.callers.need_tokens() && !pass_.CountTenant(caller_->tenant)) {
+      return TooManyCalls(pass_);
+    }
     return prepare();
   }
 
@@ -158,7 +162,7 @@ class StreamReactor : public Reactor {
     this->StartRead(&read_bytes_);
   }
 
-  const CallGate::Pass pass_;
+  CallGate::Pass pass_ ABSL_GUARDED_BY(mu_);
   std::optional<Caller> caller_ ABSL_GUARDED_BY(mu_);
   bool is_peer_awaited_ ABSL_GUARDED_BY(mu_) = false;
   // gRPC writes it while a read is under way.

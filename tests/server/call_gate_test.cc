@@ -35,6 +35,31 @@ TEST(CallGateTest, NoCallerHasAllPlacesAndWhoIsRefusedTakesNone) {
   EXPECT_EQ(gate.under_way(), 0);
 }
 
+TEST(CallGateTest, NoTenantHasAllPlacesOfACaller) {
+  CallGate gate({.max_calls = 4, .max_calls_per_caller = 3, .max_calls_per_tenant = 2});
+  std::list<CallGate::Pass> passes;
+  const auto enter = [&](const char* tenant) -> CallGate::Pass& {
+    CallGate::Pass& pass = passes.emplace_back(gate, "gateway");
+    if (pass.is_open()) pass.CountTenant(tenant);
+    return pass;
+  };
+  EXPECT_TRUE(enter("alice").is_open());
+  EXPECT_TRUE(enter("alice").is_open());
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(TooManyCalls(enter("alice")), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                       HasSubstr("the tenant has 2 calls")));
+  }
+  EXPECT_EQ(gate.under_way(), 2) << "who is refused has no place of the caller's";
+  EXPECT_TRUE(enter("bob").is_open());
+  EXPECT_THAT(TooManyCalls(enter("bob")),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the caller has 3 calls")));
+  passes.pop_front();
+  EXPECT_TRUE(enter("alice").is_open());
+  passes.clear();
+  EXPECT_EQ(gate.under_way(), 0);
+  EXPECT_TRUE(enter("alice").is_open());
+}
+
 TEST(PeerHostTest, OfAPeerTheHostIsLeft) {
   EXPECT_EQ(PeerHost("ipv4:192.0.2.1:33000"), PeerHost("ipv4:192.0.2.1:33001"));
   EXPECT_NE(PeerHost("ipv4:192.0.2.1:33000"), PeerHost("ipv4:192.0.2.2:33000"));

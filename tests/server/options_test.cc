@@ -103,6 +103,8 @@ TEST(OptionsTest, EachGroupIsChecked) {
   refuses([](ServerOptions& o) { o.transport.connections.max_connections_per_peer = 0; });
   refuses([](ServerOptions& o) { o.transport.calls.max_calls = 0; });
   refuses([](ServerOptions& o) { o.transport.calls.max_calls_per_caller = 0; });
+  refuses([](ServerOptions& o) { o.transport.calls.max_calls_per_tenant = 0; });
+  refuses([](ServerOptions& o) { o.transport.lookups.max_calls = 0; });
   refuses([](ServerOptions& o) { o.transport.handshake_timeout = absl::Milliseconds(10); });
   refuses([](ServerOptions& o) { o.transport.max_connection_idle = absl::ZeroDuration(); });
   refuses([](ServerOptions& o) { o.engine.keys.host_budget_bytes = 0; });

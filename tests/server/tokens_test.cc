@@ -175,6 +175,40 @@ TEST_F(TokensTest, ACallThatHasBegunOutlivesItsToken) {
             grpc::StatusCode::UNAUTHENTICATED);
 }
 
+// All tests' clients have one address, as those behind a gateway.
+TEST_F(TokensTest, ATenantLeavesPlacesToOthersOfItsAddress) {
+  ServerOptions options = Options();
+  options.transport.calls.max_calls_per_tenant = 2;
+  options.transport.lookups.max_calls_per_tenant = 2;
+  server_.reset();
+  ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, clock_));
+  ASSERT_OK(server_->LoadPrograms());
+  const auto alice = NewChannelOf("alice");
+  const auto bob = NewChannelOf("bob");
+  for (const auto& [method, kind] :
+       {std::pair("/cipherd.v1.EvaluationService/EvaluateStream", "work"),
+        std::pair("/cipherd.v1.EvaluationService/ListPrograms", "lookup")}) {
+    SCOPED_TRACE(method);
+    const auto under_way = [&, kind = kind] {
+      return MetricsPage::Parse(server_->metrics().Text())
+          .value()
+          .Sum("cipherd_calls_in_flight", {{"kind", kind}});
+    };
+    {
+      // Which say nothing.
+      RawCall first(alice, method);
+      RawCall second(alice, method);
+      ASSERT_TRUE(Becomes([&] { return under_way() == 2; }));
+      const grpc::Status refused = SendRaw(alice, method, {""});
+      EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_THAT(refused.error_message(), HasSubstr("the tenant has 2 calls under way"));
+      EXPECT_NE(SendRaw(bob, method, {""}).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    }
+    ASSERT_TRUE(Becomes([&] { return under_way() == 0; }));
+    EXPECT_NE(SendRaw(alice, method, {""}).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+}
+
 TEST_F(TokensTest, KeysRotateWithoutARestart) {
   const TokenSigner next(TokenSigner::Kind::kP256);
   const std::string before = TokenOf("alice"), after = TokenOf("alice", next, "k2");
