@@ -57,9 +57,10 @@ class HealthService::Watcher final : public HealthService::Reactor {
   }
 
   void OnReadDone(bool ok) override {
-    stall_->Rest();
     absl::MutexLock lock(&service_.mu_);
+    // The peer of a call that has ended is waited for until it takes the status.
     if (is_finished_) return;
+    stall_->Rest();
     HealthCheckRequest request;
     if (!ok || !ParseMessage(request_, request).ok() ||
         request.service().size() > kMaxHealthNameBytes) {
@@ -72,8 +73,8 @@ class HealthService::Watcher final : public HealthService::Reactor {
   }
 
   void OnWriteDone(bool ok) override {
-    stall_->Rest();
     absl::MutexLock lock(&service_.mu_);
+    stall_->Rest();
     is_writing_ = false;
     if (ok) {
       Update();
@@ -107,12 +108,10 @@ class HealthService::Watcher final : public HealthService::Reactor {
   void OnStall() {
     {
       absl::MutexLock lock(&service_.mu_);
+      // The peer has moved while the watch was about to tell.
+      if (!stall_->has_stalled()) return;
       if (!is_writing_ && !is_finished_) {
-        // It may have come while the watch was about to tell.
-        if (!name_.has_value()) {
-          End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED,
-                           "waited for the name for too long"));
-        }
+        End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
         return;
       }
     }

@@ -56,9 +56,10 @@ absl::Status ValidateTransport(const TransportOptions& transport) {
   if (transport.buffer_bytes < (int64_t{16} << 20)) {
     return Invalid("transport.buffer_bytes", "expected at least 16 MiB");
   }
-  for (absl::Duration duration : {transport.keepalive_interval, transport.keepalive_timeout,
-                                  transport.min_client_ping_interval, transport.handshake_timeout,
-                                  transport.max_connection_idle}) {
+  for (absl::Duration duration :
+       {transport.keepalive_interval, transport.keepalive_timeout,
+        transport.min_client_ping_interval, transport.handshake_timeout,
+        transport.max_connection_idle, transport.max_health_connection_idle}) {
     if (duration < absl::Seconds(1)) {
       return Invalid("transport",
                      "times of keepalive, handshake and idle connections are at least one second");

@@ -67,6 +67,9 @@ struct TransportOptions {
   absl::Duration handshake_timeout = absl::Seconds(20);
   // A connection without a call is closed after this time; clients make another when they call.
   absl::Duration max_connection_idle = absl::Minutes(30);
+  // The same of the health port, where it is less: a probe connects anew, and who watches is not
+  // idle.
+  absl::Duration max_health_connection_idle = absl::Seconds(30);
   // Of one connection.
   int max_concurrent_streams = 256;
   // Uploads and evaluations of all connections together, of one caller, and of one tenant by token.

@@ -41,7 +41,7 @@ void StallWatch::Check() {
     int64_t deadline = call->deadline_ns_.load(std::memory_order_relaxed);
     if (deadline > now) continue;
     // Unless the peer has just moved.
-    if (call->deadline_ns_.compare_exchange_strong(deadline, Call::kNever)) call->on_stall_();
+    if (call->deadline_ns_.compare_exchange_strong(deadline, Call::kOver)) call->on_stall_();
   }
 }
 

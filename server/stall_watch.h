@@ -6,7 +6,8 @@
 //   stall.Rest();           // it is done
 //
 // One thread looks at all calls several times a second, so that a message costs an atomic store.
-// Thread-safe. `on_stall` runs on that thread, at most once a call, and must not block.
+// Thread-safe. `on_stall` runs on that thread, at most once a wait, and must not block. It may be
+// late: under the lock under which its call starts and ends waits, it asks has_stalled first.
 #pragma once
 
 #include <atomic>
@@ -38,10 +39,15 @@ class StallWatch {
     void AwaitPeer();
     // Nothing is asked of the peer.
     void Rest() { deadline_ns_.store(kNever, std::memory_order_relaxed); }
+    // The time of the latest wait is over: false where the peer has moved since, be it that another
+    // wait has begun.
+    bool has_stalled() const { return deadline_ns_.load(std::memory_order_relaxed) == kOver; }
 
    private:
     friend class StallWatch;
     static constexpr int64_t kNever = INT64_MAX;
+    // No wait, either.
+    static constexpr int64_t kOver = INT64_MAX - 1;
 
     StallWatch& watch_;
     const std::function<void()> on_stall_;

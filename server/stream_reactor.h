@@ -78,7 +78,7 @@ class StreamReactor : public Reactor {
     stall_.emplace(environment.stalls, [this] {
       absl::MutexLock lock(&mu_);
       // The peer has moved while the watch was about to tell.
-      if (!is_peer_awaited_) return;
+      if (!stall_->has_stalled()) return;
       if (is_finished_) {
         // The client does not take the status.
         context_.TryCancel();
@@ -128,14 +128,8 @@ class StreamReactor : public Reactor {
   }
 
   // A write has been started; and is done.
-  void AwaitPeer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    is_peer_awaited_ = true;
-    stall_->AwaitPeer();
-  }
-  void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    is_peer_awaited_ = false;
-    stall_->Rest();
-  }
+  void AwaitPeer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->AwaitPeer(); }
+  void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { stall_->Rest(); }
 
   // Once started, of a call that was not turned away.
   const Caller& caller() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return *caller_; }
@@ -164,7 +158,6 @@ class StreamReactor : public Reactor {
 
   CallGate::Pass pass_ ABSL_GUARDED_BY(mu_);
   std::optional<Caller> caller_ ABSL_GUARDED_BY(mu_);
-  bool is_peer_awaited_ ABSL_GUARDED_BY(mu_) = false;
   // gRPC writes it while a read is under way.
   grpc::ByteBuffer read_bytes_;
   // There until gRPC is done.

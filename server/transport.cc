@@ -92,8 +92,6 @@ std::shared_ptr<grpc::ServerCredentials> MakeCredentials(TlsFiles* tls) {
 }
 
 void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::ServerBuilder& builder) {
-  // A probe connects anew, and who watches is not idle.
-  constexpr absl::Duration kHealthIdle = absl::Seconds(30);
   // A message is a name.
   constexpr int kMaxMessageBytes = 4096;
   constexpr size_t kBufferBytes = size_t{32} << 20;
@@ -107,7 +105,8 @@ void ApplyHealthTransportOptions(const TransportOptions& transport, grpc::Server
   BoundReflection(builder, quota);
   builder.SetResourceQuota(quota);
   TransportOptions bounds = transport;
-  bounds.max_connection_idle = std::min(transport.max_connection_idle, kHealthIdle);
+  bounds.max_connection_idle =
+      std::min(transport.max_connection_idle, transport.max_health_connection_idle);
   ApplyConnectionBounds(bounds, builder);
 }
 

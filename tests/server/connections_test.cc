@@ -72,15 +72,26 @@ TEST_F(ConnectionsTest, OneThatNeverSpeaksEnds) {
   StartWith([](TransportOptions& transport) { transport.handshake_timeout = absl::Seconds(1); });
   LoopbackConnection& silent = connections_.emplace_back(server_->port());
   ASSERT_TRUE(silent.Connect());
-  while (silent.Receive()) {
-  }
+  EXPECT_TRUE(silent.Ends());
 }
 
 TEST_F(ConnectionsTest, OneWithoutACallEnds) {
   StartWith([](TransportOptions& transport) { transport.max_connection_idle = absl::Seconds(1); });
   ASSERT_TRUE(IsServed("127.0.0.1"));
-  while (connections_.front().Receive()) {
-  }
+  EXPECT_TRUE(connections_.front().Ends());
+}
+
+TEST_F(ConnectionsTest, OneOfTheHealthPortWithoutACallEndsSooner) {
+  ServerOptions options = TestOptions(directory_.path());
+  options.health_address = "127.0.0.1:0";
+  options.transport.max_health_connection_idle = absl::Seconds(1);
+  ASSERT_OK_AND_ASSIGN(server_, Server::Start(options, base::Clock::Real()));
+  ASSERT_TRUE(IsServed("127.0.0.1"));
+  LoopbackConnection& health = connections_.emplace_back(server_->health_port());
+  ASSERT_TRUE(health.IsServed());
+  EXPECT_TRUE(health.Ends());
+  // One of the other port has longer: it is answered yet.
+  EXPECT_TRUE(connections_.front().AnswersPing());
 }
 
 TEST_F(ConnectionsTest, APathServesAsAPortDoesAndIsGoneAfterwards) {

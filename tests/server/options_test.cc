@@ -107,6 +107,7 @@ TEST(OptionsTest, EachGroupIsChecked) {
   refuses([](ServerOptions& o) { o.transport.lookups.max_calls = 0; });
   refuses([](ServerOptions& o) { o.transport.handshake_timeout = absl::Milliseconds(10); });
   refuses([](ServerOptions& o) { o.transport.max_connection_idle = absl::ZeroDuration(); });
+  refuses([](ServerOptions& o) { o.transport.max_health_connection_idle = absl::ZeroDuration(); });
   refuses([](ServerOptions& o) { o.engine.keys.host_budget_bytes = 0; });
   refuses([](ServerOptions& o) { o.limits.max_chunk_bytes = 1; });
   refuses([](ServerOptions& o) { o.device.pools.device_memory.slab_bytes = 0; });

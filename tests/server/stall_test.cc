@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "core/programs/program_spec.h"
 #include "grpcpp/create_channel.h"
@@ -15,6 +16,7 @@
 #include "proto/grpc_status/grpc_status.h"
 #include "server/stall_watch.h"
 #include "tests/server/engine/held_file.h"
+#include "tests/server/loopback_connection.h"
 #include "tests/server/service_fixture.h"
 #include "tests/testing/relay.h"
 #include "tests/testing/status_matchers.h"
@@ -173,6 +175,32 @@ TEST_F(SlowDaemonTest, AnEvaluationThatRunsHasNotStalled) {
   for (std::thread& client : clients) client.join();
   EXPECT_TRUE(message.ok()) << message.error_message();
   EXPECT_TRUE(stream.ok()) << stream.error_message();
+}
+
+// The peer lets no byte of a message come: a status is so small that it would fit into buffers that
+// nobody reads.
+TEST_F(StallTest, AHealthWatchWhoseStatusIsNotTakenEnds) {
+  using Peer = LoopbackConnection;
+  Peer peer(server_->port());
+  ASSERT_TRUE(peer.Connect());
+  // SETTINGS_INITIAL_WINDOW_SIZE: 0.
+  ASSERT_TRUE(peer.Greet(std::string_view("\0\4\0\0\0\0", 6)));
+  // POST, http, and literals.
+  const std::string headers =
+      absl::StrCat("\x83\x86\x04\x1c/grpc.health.v1.Health/Watch\x01\x07", "cipherd\x0f\x10\x10",
+                   "application/grpc", std::string("\0\x02te\x08trailers", 13));
+  constexpr std::string_view kNoName("\0\0\0\0\0", 5);
+  ASSERT_TRUE(peer.SendFrame(Peer::kHeaders, Peer::kEndHeaders, 1, headers));
+  ASSERT_TRUE(peer.SendFrame(Peer::kData, Peer::kEndStream, 1, kNoName));
+  while (true) {
+    const std::optional<Peer::Frame> frame = peer.ReceiveFrame();
+    ASSERT_TRUE(frame.has_value()) << "the call does not end";
+    ASSERT_NE(frame->type, Peer::kData);
+    if (frame->stream == 1 && (frame->type == Peer::kReset || frame->flags & Peer::kEndStream)) {
+      break;
+    }
+  }
+  EXPECT_TRUE(peer.AnswersPing()) << "the connection has done nothing";
 }
 
 TEST_F(StallTest, InputsThatStopComingGiveTheirPlaceBack) {
