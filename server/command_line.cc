@@ -57,9 +57,12 @@ void AddTokenFlags(CLI::App& app, TokenOptions& tokens) {
 }
 
 void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
-  app.add_option("--device", options.device.spec, "auto, cpu, or cuda:N")->capture_default_str();
+  app.add_option("--device", options.device.spec,
+                 "auto (the first GPU, else the CPU), cpu, cuda:N, several with commas between "
+                 "them, or cuda:all")
+      ->capture_default_str();
   app.add_option("--workers", options.engine.workers,
-                 "Workers, each with its own transfer, compute and output streams")
+                 "Workers of each device, each with its own transfer, compute and output streams")
       ->capture_default_str();
   app.add_option_function<double>(
          "--worker-spin", [&spin = options.engine.spin](double s) { spin = absl::Seconds(s); },
@@ -79,7 +82,7 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
            "Device memory for the constants of one program; where it has more, evaluations copy "
            "them in tiles");
   AddBytes(app, "--device-memory", options.device.pools.device_memory.budget_bytes,
-           "Budget of device memory");
+           "Budget of device memory, of each device");
   AddBytes(app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,
            "Budget of pinned host memory");
   AddBytes(app, "--pinned-at-start", options.device.pools.pinned_memory.initial_bytes,
@@ -87,7 +90,7 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
   AddBytes(app, "--key-host-memory", options.engine.keys.host_budget_bytes,
            "Budget of key sets in pinned host memory");
   AddBytes(app, "--key-device-memory", options.engine.keys.device_budget_bytes,
-           "Budget of key sets in device memory");
+           "Budget of key sets in device memory, of each device");
 }
 
 void AddKeyFlags(CLI::App& app, engine::KeyOptions& keys) {

@@ -58,6 +58,10 @@ void CollectRequests(const engine::Engine& engine, std::vector<MetricFamily>& fa
                          .Take());
 }
 
+std::string IdOf(const engine::Engine& engine, size_t device) {
+  return engine.device(device).id().ToString();
+}
+
 // Sums over the versions of one program: a row a name, whatever versions come and go.
 struct ProgramSums {
   // The longest of its versions.
@@ -70,8 +74,8 @@ struct ProgramSums {
   size_t leased_trees = 0;
   std::map<int, uint64_t> replays;
   uint64_t eager_runs = 0;
-  // By worker.
-  std::map<std::string, engine::Worker::InstanceCounts> instances;
+  // By worker and device.
+  std::map<std::pair<std::string, std::string>, engine::Worker::InstanceCounts> instances;
 };
 
 std::map<std::string, ProgramSums> SumPrograms(const engine::Engine& engine) {
@@ -91,7 +95,8 @@ std::map<std::string, ProgramSums> SumPrograms(const engine::Engine& engine) {
     sums.eager_runs += program->run_counts().eager_runs();
     for (const auto& worker : engine.workers()) {
       const engine::Worker::InstanceCounts counts = worker->instance_counts(*program);
-      engine::Worker::InstanceCounts& of_worker = sums.instances[worker->name()];
+      engine::Worker::InstanceCounts& of_worker =
+          sums.instances[{worker->name(), IdOf(engine, worker->device_index())}];
       of_worker.total += counts.total;
       of_worker.leased += counts.leased;
     }
@@ -129,10 +134,12 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
                   static_cast<double>(count));
     }
     eager.Add({{"program", name}}, static_cast<double>(sums.eager_runs));
-    for (const auto& [worker, counts] : sums.instances) {
-      instances.Add({{"program", name}, {"worker", worker}, {"state", "leased"}},
-                    static_cast<double>(counts.leased));
-      instances.Add({{"program", name}, {"worker", worker}, {"state", "idle"}},
+    for (const auto& [place, counts] : sums.instances) {
+      const auto& [worker, device] = place;
+      instances.Add(
+          {{"program", name}, {"device", device}, {"worker", worker}, {"state", "leased"}},
+          static_cast<double>(counts.leased));
+      instances.Add({{"program", name}, {"device", device}, {"worker", worker}, {"state", "idle"}},
                     static_cast<double>(counts.total - counts.leased));
     }
   }
@@ -145,59 +152,70 @@ void CollectPrograms(const engine::Engine& engine, std::vector<MetricFamily>& fa
   }
 }
 
+// What is by tier; the tier of devices has a row for each.
+struct TierFamilies {
+  FamilyBuilder bytes = Gauge(
+      "cipherd_key_bytes", "Bytes of key sets by tier, uploads under way in the one of the host");
+  FamilyBuilder budget = Gauge("cipherd_key_budget_bytes", "Bound of cipherd_key_bytes");
+  FamilyBuilder hits =
+      Counter("cipherd_key_set_hits_total", "Uses of key sets that were in the tier already");
+  FamilyBuilder loads =
+      Counter("cipherd_key_set_loads_total", "Key sets copied into the tier from the one below");
+  FamilyBuilder evictions =
+      Counter("cipherd_key_set_evictions_total", "Key sets that left the tier to make room");
+  FamilyBuilder waits =
+      Counter("cipherd_key_set_device_waits_total",
+              "Times that a key set had to wait for room on the device, all of it in use");
+
+  void AddDevice(const std::string& id, const engine::KeyResidency::Stats& stats) {
+    const FamilyBuilder::Labels labels = {{"tier", "device"}, {"device", id}};
+    bytes.Add(labels, static_cast<double>(stats.used_bytes));
+    budget.Add(labels, static_cast<double>(stats.budget_bytes));
+    hits.Add(labels, static_cast<double>(stats.hits));
+    loads.Add(labels, static_cast<double>(stats.loads));
+    evictions.Add(labels, static_cast<double>(stats.evictions));
+    waits.Add({{"device", id}}, static_cast<double>(stats.refusals));
+  }
+  void AddStore(const engine::KeyStore::Stats& store) {
+    bytes.Add({{"tier", "host"}}, static_cast<double>(store.host_bytes));
+    bytes.Add({{"tier", "file"}}, static_cast<double>(store.file_bytes));
+    budget.Add({{"tier", "host"}}, static_cast<double>(store.host_budget_bytes));
+    budget.Add({{"tier", "file"}}, static_cast<double>(store.file_budget_bytes));
+    hits.Add({{"tier", "host"}}, static_cast<double>(store.host_hits));
+    loads.Add({{"tier", "host"}}, static_cast<double>(store.file_loads));
+    evictions.Add({{"tier", "host"}}, static_cast<double>(store.host_evictions));
+    evictions.Add({{"tier", "file"}}, static_cast<double>(store.file_evictions));
+  }
+};
+
 void CollectKeys(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   const engine::KeyStore::Stats store = engine.keys().stats();
-  const engine::KeyResidency::Stats device = engine.key_residency().stats();
-  families.push_back(Gauge("cipherd_key_bytes",
-                           "Bytes of key sets by tier, uploads under way in the one of the host")
-                         .Add({{"tier", "device"}}, static_cast<double>(device.used_bytes))
-                         .Add({{"tier", "host"}}, static_cast<double>(store.host_bytes))
-                         .Add({{"tier", "file"}}, static_cast<double>(store.file_bytes))
-                         .Take());
-  families.push_back(Gauge("cipherd_key_budget_bytes", "Bound of cipherd_key_bytes")
-                         .Add({{"tier", "device"}}, static_cast<double>(device.budget_bytes))
-                         .Add({{"tier", "host"}}, static_cast<double>(store.host_budget_bytes))
-                         .Add({{"tier", "file"}}, static_cast<double>(store.file_budget_bytes))
-                         .Take());
+  TierFamilies tiers;
+  for (size_t i = 0; i < engine.device_count(); ++i) {
+    tiers.AddDevice(IdOf(engine, i), engine.key_residency(i).stats());
+  }
+  tiers.AddStore(store);
+  for (FamilyBuilder* family :
+       {&tiers.bytes, &tiers.budget, &tiers.hits, &tiers.loads, &tiers.evictions, &tiers.waits}) {
+    families.push_back(family->Take());
+  }
   families.push_back(Gauge("cipherd_key_sets", "Key sets that are known, in whatever tier")
                          .Add({}, static_cast<double>(store.set_count))
                          .Take());
   families.push_back(Gauge("cipherd_key_sets_in_host_memory", "Key sets in host memory")
                          .Add({}, static_cast<double>(store.host_set_count))
                          .Take());
-  families.push_back(
-      Counter("cipherd_key_set_hits_total", "Uses of key sets that were in the tier already")
-          .Add({{"tier", "device"}}, static_cast<double>(device.hits))
-          .Add({{"tier", "host"}}, static_cast<double>(store.host_hits))
-          .Take());
-  families.push_back(
-      Counter("cipherd_key_set_loads_total", "Key sets copied into the tier from the one below")
-          .Add({{"tier", "device"}}, static_cast<double>(device.loads))
-          .Add({{"tier", "host"}}, static_cast<double>(store.file_loads))
-          .Take());
   families.push_back(Counter("cipherd_key_set_load_failures_total",
                              "Files of key sets that could not be read when they were needed")
                          .Add({}, static_cast<double>(store.file_load_failures))
                          .Take());
   families.push_back(
-      Counter("cipherd_key_set_evictions_total", "Key sets that left the tier to make room")
-          .Add({{"tier", "device"}}, static_cast<double>(device.evictions))
-          .Add({{"tier", "host"}}, static_cast<double>(store.host_evictions))
-          .Add({{"tier", "file"}}, static_cast<double>(store.file_evictions))
-          .Take());
-  families.push_back(
       Counter("cipherd_key_set_expirations_total", "Key sets dropped for their time to live")
           .Add({}, static_cast<double>(store.expirations))
           .Take());
-  families.push_back(
-      Counter("cipherd_key_set_device_waits_total",
-              "Times that a key set had to wait for room on the device, all of it in use")
-          .Add({}, static_cast<double>(device.refusals))
-          .Take());
 }
 
-void CollectDevice(const engine::Engine& engine, std::vector<MetricFamily>& families) {
-  const runtime::Device& device = engine.device();
+void CollectPools(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   FamilyBuilder allocated = Gauge("cipherd_memory_pool_allocated_bytes",
                                   "Bytes in use of the pools of device and pinned memory");
   FamilyBuilder reserved =
@@ -206,33 +224,46 @@ void CollectDevice(const engine::Engine& engine, std::vector<MetricFamily>& fami
       Gauge("cipherd_memory_pool_budget_bytes", "Bound of cipherd_memory_pool_reserved_bytes");
   FamilyBuilder slabs = Counter("cipherd_memory_pool_slab_allocations_total",
                                 "Calls to the system's allocator, by pool");
-  const std::pair<const char*, runtime::MemoryStats> pools[] = {
-      {"device", device.device_memory_stats()}, {"pinned", device.pinned_memory_stats()}};
-  for (const auto& [pool, stats] : pools) {
-    allocated.Add({{"pool", pool}}, static_cast<double>(stats.allocated_bytes));
-    reserved.Add({{"pool", pool}}, static_cast<double>(stats.reserved_bytes));
-    budget.Add({{"pool", pool}}, static_cast<double>(stats.budget_bytes));
-    slabs.Add({{"pool", pool}}, static_cast<double>(stats.slab_allocation_count));
+  for (size_t i = 0; i < engine.device_count(); ++i) {
+    const runtime::Device& device = engine.device(i);
+    const std::string id = IdOf(engine, i);
+    const std::pair<const char*, runtime::MemoryStats> pools[] = {
+        {"device", device.device_memory_stats()}, {"pinned", device.pinned_memory_stats()}};
+    for (const auto& [pool, stats] : pools) {
+      const FamilyBuilder::Labels labels = {{"pool", pool}, {"device", id}};
+      allocated.Add(labels, static_cast<double>(stats.allocated_bytes));
+      reserved.Add(labels, static_cast<double>(stats.reserved_bytes));
+      budget.Add(labels, static_cast<double>(stats.budget_bytes));
+      slabs.Add(labels, static_cast<double>(stats.slab_allocation_count));
+    }
   }
+  for (FamilyBuilder* family : {&allocated, &reserved, &budget, &slabs}) {
+    families.push_back(family->Take());
+  }
+}
+
+void CollectDevices(const engine::Engine& engine, std::vector<MetricFamily>& families) {
   FamilyBuilder workers = Gauge("cipherd_worker_healthy", "1 where the worker takes requests");
   FamilyBuilder faults =
       Counter("cipherd_worker_faults_total", "Failures of the device that took the worker out");
   for (const auto& worker : engine.workers()) {
-    workers.Add({{"worker", worker->name()}}, worker->is_healthy() ? 1 : 0);
-    faults.Add({{"worker", worker->name()}}, static_cast<double>(worker->fault_count()));
+    const std::string device = IdOf(engine, worker->device_index());
+    const FamilyBuilder::Labels labels = {{"worker", worker->name()}, {"device", device}};
+    workers.Add(labels, worker->is_healthy() ? 1 : 0);
+    faults.Add(labels, static_cast<double>(worker->fault_count()));
   }
-  for (FamilyBuilder* family : {&allocated, &reserved, &budget, &slabs, &workers, &faults}) {
+  FamilyBuilder healthy =
+      Gauge("cipherd_device_healthy",
+            "0 where the device itself has failed, and only a restart of the daemon mends it");
+  FamilyBuilder info = Gauge("cipherd_device_info", "1, labelled with the device");
+  for (size_t i = 0; i < engine.device_count(); ++i) {
+    const runtime::Device& device = engine.device(i);
+    healthy.Add({{"device", device.id().ToString()}}, device.health().ok() ? 1 : 0);
+    info.Add({{"device", device.id().ToString()}, {"name", device.properties().name}}, 1);
+  }
+  for (FamilyBuilder* family : {&workers, &faults, &healthy, &info}) {
     families.push_back(family->Take());
   }
-  families.push_back(
-      Gauge("cipherd_device_healthy",
-            "0 where the device itself has failed, and only a restart of the daemon mends it")
-          .Add({}, device.health().ok() ? 1 : 0)
-          .Take());
-  families.push_back(
-      Gauge("cipherd_device_info", "1, labelled with the device")
-          .Add({{"device", device.id().ToString()}, {"name", device.properties().name}}, 1)
-          .Take());
 }
 
 }  // namespace
@@ -242,7 +273,8 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   CollectRequests(engine_, families);
   CollectPrograms(engine_, families);
   CollectKeys(engine_, families);
-  CollectDevice(engine_, families);
+  CollectPools(engine_, families);
+  CollectDevices(engine_, families);
   return families;
 }
 

@@ -7,6 +7,7 @@
 #include "proto/codec/context_codec.h"
 #include "proto/codec/wire_limits.h"
 #include "server/caller.h"
+#include "server/device_list.h"
 #include "server/evaluate_reactor.h"
 #include "server/evaluate_stream_reactor.h"
 #include "server/lookup_reactor.h"
@@ -33,10 +34,9 @@ EvaluationService::Reactor* EvaluationService::GetServerInfo(grpc::CallbackServe
   return LookUpAtOnce<v1::GetServerInfoRequest, v1::ServerInfo>(
       environment_, *context, "GetServerInfo",
       [this](const auto&, const auto&, v1::ServerInfo& info) {
-        const runtime::Device& device = environment_.engine.device();
         info.set_version(kVersion);
-        info.set_device(device.id().ToString());
-        info.set_device_name(device.properties().name);
+        info.set_device(DeviceIds(environment_.engine));
+        info.set_device_name(DeviceNames(environment_.engine));
         codec::EncodeLimits(environment_.limits, info.mutable_limits());
         info.set_insecure_contexts_allowed(environment_.insecure_contexts_allowed);
         return absl::OkStatus();

@@ -102,8 +102,9 @@ struct InferenceOptions {
 };
 
 struct DeviceConfig {
-  // See runtime::OpenDevice.
+  // See ParseDeviceList (device_list.h).
   std::string spec = "auto";
+  // Of each device.
   runtime::DeviceOptions pools;
 };
 

@@ -13,6 +13,7 @@
 #include "core/base/allocator_policy.h"
 #include "core/base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "server/device_list.h"
 #include "server/file_limit.h"
 #include "server/transport.h"
 #include "server/version.h"
@@ -69,13 +70,22 @@ void NoteFailure(const programs::ProgramPlace& place, const absl::Status& status
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Device> device,
-                           runtime::OpenDevice(options.device.spec, options.device.pools));
-  return Start(options, std::move(device), clock);
+  CIPHERD_ASSIGN_OR_RETURN(const std::vector<runtime::DeviceId> ids,
+                           ParseDeviceList(options.device.spec, runtime::CudaDeviceCount()));
+  CIPHERD_ASSIGN_OR_RETURN(engine::Engine::Devices devices, OpenDevices(ids, options.device.pools));
+  return Start(options, std::move(devices), clock);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::unique_ptr<runtime::Device> device,
+                                                      const base::Clock& clock) {
+  engine::Engine::Devices devices;
+  devices.push_back(std::move(device));
+  return Start(options, std::move(devices), clock);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      engine::Engine::Devices devices,
                                                       const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
   const ckks::SecurityPolicy policy = options.allow_insecure_contexts
@@ -89,10 +99,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   CIPHERD_ASSIGN_OR_RETURN(
       std::unique_ptr<ProgramRegistry> programs,
       ProgramRegistry::Load(options.programs_directory, policy, options.engine.DefaultServing()));
-  spdlog::info("cipherd {} on {} ({})", kVersion, device->id().ToString(),
-               device->properties().name);
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<engine::Engine> engine,
-                           engine::Engine::Create(std::move(device), options.engine, clock));
+                           engine::Engine::Create(std::move(devices), options.engine, clock));
+  spdlog::info("cipherd {} on {} ({})", kVersion, DeviceIds(*engine), DeviceNames(*engine));
   std::unique_ptr<Server> server(new Server(options, std::move(programs), std::move(engine)));
   for (const RegisteredProgramPtr& program : server->programs_->programs()) {
     CIPHERD_RETURN_IF_ERROR(server->engine_->AddProgram(program->program, program->serving));

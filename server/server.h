@@ -36,12 +36,15 @@ namespace cipherd::server {
 
 class Server {
  public:
-  // Checks the programs, opens the device and listens. Programs are known and not ready. `clock`
+  // Checks the programs, opens the devices and listens. Programs are known and not ready. `clock`
   // outlives the server. Errors: those of options, catalog and device; Unavailable where an address
   // is taken.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const base::Clock& clock);
-  // The same on a device that is open already.
+  // The same on devices that are open already, or on one.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       engine::Engine::Devices devices,
+                                                       const base::Clock& clock);
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::unique_ptr<runtime::Device> device,
                                                        const base::Clock& clock);

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view spec,
     CIPHERD_ASSIGN_OR_RETURN(id, DeviceId::Parse(spec));
   }
   if (id.kind == DeviceId::Kind::kCuda) return cuda::OpenCudaDevice(id.ordinal, options);
-  return host::HostDevice::OpenCpu(options);
+  return host::HostDevice::OpenCpu(options, id.ordinal);
 }
 
 }  // namespace cipherd::runtime

@@ -80,7 +80,7 @@ class Device {
   virtual absl::Status Synchronize() = 0;
 };
 
-// "auto" (CUDA where a driver and a GPU are found, else the CPU), "cpu", "cpu:0", "cuda", "cuda:N".
+// "auto" (CUDA where a driver and a GPU are found, else the CPU), "cpu", "cpu:N", "cuda", "cuda:N".
 // InvalidArgument for other text; NotFound, naming how many GPUs there are, for one that is
 // missing; Unimplemented where this build has no CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(std::string_view spec,

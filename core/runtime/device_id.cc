@@ -10,7 +10,7 @@ constexpr int kMaxOrdinal = 1023;
 
 absl::Status Malformed(std::string_view text) {
   return absl::InvalidArgumentError(
-      absl::StrCat("device: expected \"cpu\", \"cpu:0\", \"cuda\" or \"cuda:N\", got \"",
+      absl::StrCat("device: expected \"cpu\", \"cpu:N\", \"cuda\" or \"cuda:N\", got \"",
                    std::string(text), "\""));
 }
 
@@ -37,7 +37,6 @@ absl::StatusOr<DeviceId> DeviceId::Parse(std::string_view text) {
                         (digits.size() == 1 || digits.front() != '0');
   if (!is_plain || !absl::SimpleAtoi(std::string(digits), &id.ordinal)) return Malformed(text);
   if (id.ordinal > kMaxOrdinal) return Malformed(text);
-  if (id.kind == Kind::kCpu && id.ordinal != 0) return Malformed(text);
   return id;
 }
 

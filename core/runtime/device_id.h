@@ -1,4 +1,4 @@
-// Names of devices: "cpu:0" and "cuda:N".
+// Names of devices: "cpu:N" and "cuda:N".
 #pragma once
 
 #include <compare>
@@ -11,8 +11,8 @@
 
 namespace cipherd::runtime {
 
-// A device that has memory, streams, events and graphs of its own. `cpu:0` is the host's processor
-// behind that interface; host memory itself is not on any device.
+// A device that has memory, streams, events and graphs of its own. Every `cpu:N` is the host's
+// processor behind that interface; host memory itself is not on any device.
 struct DeviceId {
   enum class Kind : uint8_t { kCpu, kCuda };
 
@@ -24,7 +24,7 @@ struct DeviceId {
   // "cpu:0", "cuda:1".
   std::string ToString() const;
 
-  // Accepts "cpu", "cpu:0", "cuda" (= cuda:0) and "cuda:N"; InvalidArgument otherwise.
+  // Accepts "cpu" (= cpu:0), "cpu:N", "cuda" (= cuda:0) and "cuda:N"; InvalidArgument otherwise.
   static absl::StatusOr<DeviceId> Parse(std::string_view text);
 };
 

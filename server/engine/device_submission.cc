@@ -196,6 +196,7 @@ void DeviceSubmission::RecordTimes() {
     times.transfer_out_seconds = out;
     times.device_wait_seconds = std::max(0.0, taken - in - replay - out);
   }
+  if (charge_.is_charged()) items_.front().request->program().AddBatchTime(replay);
 }
 
 void DeviceSubmission::CountRun() {
@@ -225,7 +226,9 @@ void DeviceSubmission::RecordTimeline(const runtime::Event& epoch) {
 
 std::vector<RequestPtr> DeviceSubmission::Release() {
   inputs_copied_.reset();
-  // First, so that whoever the release of the keys wakes finds it idle.
+  // First, so that whoever the release of the keys wakes finds the device less loaded and the
+  // instance idle.
+  charge_.Release();
   instance_.Return();
   std::vector<RequestPtr> requests;
   for (Item& item : items_) {

@@ -13,6 +13,7 @@
 #include "core/execution/copy_handle.h"
 #include "core/runtime/event.h"
 #include "core/runtime/stream.h"
+#include "server/engine/device_loads.h"
 #include "server/engine/key_residency.h"
 #include "server/engine/program_pool.h"
 #include "server/engine/request.h"
@@ -46,9 +47,10 @@ class DeviceSubmission {
     absl::Status status;
   };
 
-  // At most as many items as the instance's batch has.
-  DeviceSubmission(std::vector<Item> items, ProgramPool::Lease instance)
-      : items_(std::move(items)), instance_(std::move(instance)) {}
+  // At most as many items as the instance's batch has. `charge` is empty on the only device.
+  DeviceSubmission(std::vector<Item> items, ProgramPool::Lease instance,
+                   DeviceLoads::Charge charge = {})
+      : items_(std::move(items)), instance_(std::move(instance)), charge_(std::move(charge)) {}
 
   // Enqueues on the transfer stream, without blocking, the copies of key sets that are not
   // resident. An item whose keys find no room is refused, and its place will compute another one's
@@ -121,6 +123,7 @@ class DeviceSubmission {
   std::vector<EarlyOutput> early_outputs_;
   std::vector<Refusal> refused_;
   ProgramPool::Lease instance_;
+  DeviceLoads::Charge charge_;
   // When the device thread had it.
   absl::Time taken_at_ = absl::Now();
   absl::Time seen_at_;

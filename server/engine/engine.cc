@@ -13,43 +13,72 @@ namespace cipherd::engine {
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<runtime::Device> device,
                                                        const EngineOptions& options,
                                                        const base::Clock& clock) {
+  Devices devices;
+  devices.push_back(std::move(device));
+  return Create(std::move(devices), options, clock);
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Devices devices,
+                                                       const EngineOptions& options,
+                                                       const base::Clock& clock) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
-  std::unique_ptr<Engine> engine(new Engine(std::move(device), options, clock));
+  if (devices.empty()) return absl::InvalidArgumentError("engine: expected at least one device");
+  std::unique_ptr<Engine> engine(new Engine(std::move(devices), options, clock));
   CIPHERD_RETURN_IF_ERROR(engine->OpenKeyStore());
-  const bool is_cuda = engine->device_->id().kind == runtime::DeviceId::Kind::kCuda;
-  Engine* const e = engine.get();
-  for (int i = 0; i < options.workers; ++i) {
-    Worker::Environment environment{
-        .device = *engine->device_,
-        .scheduler = *engine->scheduler_,
-        .keys = *engine->key_residency_,
-        .clock = clock,
-        .build_pool =
-            [e](const ServedProgram& served) -> absl::StatusOr<std::unique_ptr<ProgramPool>> {
-          const std::shared_ptr<const ProgramBinding> binding = served.binding();
-          if (binding == nullptr) return absl::FailedPreconditionError("the program is unloaded");
-          return e->BuildPool(served, *binding);
-        },
-        .on_fault = [e](const absl::Status& cause) { e->OnWorkerFault(cause); },
-        .on_rebuild = [e](const absl::Status& rebuilt) { e->OnWorkerRebuild(rebuilt); },
-        .completion = options.completion.value_or(is_cuda ? CompletionMode::kPolled
-                                                          : CompletionMode::kNotified),
-        .spin = options.WorkerSpin(),
-        .rebuild_pause = options.rebuild_pause,
-        .records_timelines = engine->records_timelines_};
-    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker,
-                             Worker::Create(absl::StrCat("worker ", i), std::move(environment)));
-    engine->workers_.push_back(std::move(worker));
-  }
+  CIPHERD_RETURN_IF_ERROR(engine->CreateWorkers());
   return engine;
 }
 
-Engine::Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
-               const base::Clock& clock)
-    : options_(options), clock_(clock), device_(std::move(device)), quotas_(options.quotas, clock) {
+Engine::Engine(Devices devices, const EngineOptions& options, const base::Clock& clock)
+    : options_(options),
+      clock_(clock),
+      devices_(std::move(devices)),
+      quotas_(options.quotas, clock) {
   scheduler_ = std::make_unique<Scheduler>(clock);
-  key_residency_ = std::make_unique<KeyResidency>(*device_, options.keys.device_budget_bytes,
-                                                  [this] { scheduler_->Wake(); });
+  for (const std::unique_ptr<runtime::Device>& device : devices_) {
+    key_residencies_.push_back(std::make_unique<KeyResidency>(
+        *device, options.keys.device_budget_bytes, [this] { scheduler_->Wake(); }));
+  }
+  if (devices_.size() > 1) {
+    loads_ =
+        std::make_unique<DeviceLoads>(key_residencies_, options.keys.load_bytes_per_second, clock);
+  }
+}
+
+absl::Status Engine::CreateWorkers() {
+  for (size_t device = 0; device < devices_.size(); ++device) {
+    for (int i = 0; i < options_.workers; ++i) {
+      CIPHERD_ASSIGN_OR_RETURN(
+          std::unique_ptr<Worker> worker,
+          Worker::Create(absl::StrCat("worker ", workers_.size()), WorkerEnvironment(device)));
+      if (loads_ != nullptr) loads_->AddWorker(device, *worker);
+      workers_.push_back(std::move(worker));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Worker::Environment Engine::WorkerEnvironment(size_t device) {
+  const bool is_cuda = devices_[device]->id().kind == runtime::DeviceId::Kind::kCuda;
+  return {.device = *devices_[device],
+          .scheduler = *scheduler_,
+          .keys = *key_residencies_[device],
+          .loads = loads_.get(),
+          .device_index = device,
+          .clock = clock_,
+          .build_pool = [this, device](const ServedProgram& served)
+              -> absl::StatusOr<std::unique_ptr<ProgramPool>> {
+            const std::shared_ptr<const ProgramBinding> binding = served.binding(device);
+            if (binding == nullptr) return absl::FailedPreconditionError("the program is unloaded");
+            return BuildPool(device, served, *binding);
+          },
+          .on_fault = [this](const absl::Status& cause) { OnWorkerFault(cause); },
+          .on_rebuild = [this](const absl::Status& rebuilt) { OnWorkerRebuild(rebuilt); },
+          .completion = options_.completion.value_or(is_cuda ? CompletionMode::kPolled
+                                                             : CompletionMode::kNotified),
+          .spin = options_.WorkerSpin(static_cast<int>(devices_.size())),
+          .rebuild_pause = options_.rebuild_pause,
+          .records_timelines = records_timelines_};
 }
 
 absl::Status Engine::OpenKeyStore() {
@@ -60,7 +89,7 @@ absl::Status Engine::OpenKeyStore() {
   CIPHERD_ASSIGN_OR_RETURN(
       key_store_,
       KeyStore::Open(
-          *device_,
+          *devices_.front(),
           {.budget_bytes = keys.host_budget_bytes,
            .max_set_bytes = keys.max_set_bytes(),
            .tenant_budget_bytes = keys.tenant_budget_bytes,
@@ -69,7 +98,10 @@ absl::Status Engine::OpenKeyStore() {
            .file_budget_bytes = keys.file_budget_bytes,
            .time_to_live = keys.time_to_live,
            .sweep_interval = keys.is_directory_shared ? kSharedSweepInterval : kSweepInterval},
-          [this](const KeySetInfo& set) { key_residency_->Forget(set); }, clock_));
+          [this](const KeySetInfo& set) {
+            for (const auto& residency : key_residencies_) residency->Forget(set);
+          },
+          clock_));
   return absl::OkStatus();
 }
 
@@ -108,14 +140,25 @@ absl::Status Engine::Stop() {
 }
 
 bool Engine::AnyWorkerServes() const {
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [](const std::unique_ptr<Worker>& worker) { return worker->is_healthy(); });
+  return std::ranges::any_of(workers_, [this](const std::unique_ptr<Worker>& worker) {
+    return worker->is_healthy() && DeviceHealth(worker->device_index()).ok();
+  });
+}
+
+absl::Status Engine::DeviceHealth() const {
+  absl::Status first_failure;
+  for (const std::unique_ptr<runtime::Device>& device : devices_) {
+    const absl::Status health = device->health();
+    if (health.ok()) return health;
+    first_failure.Update(health);
+  }
+  return first_failure;
 }
 
 void Engine::OnWorkerFault(const absl::Status& cause) {
   UpdateReadiness();
-  // The workers share one device, whose failure is every worker's.
-  if (device_->health().ok()) return;
+  // What is queued waits for a device that serves, or will again.
+  if (DeviceHealth().ok()) return;
   scheduler_->Close(
       WithReason(absl::UnavailableError("the device failed"), FailureReason::kUnavailable));
 }

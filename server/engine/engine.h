@@ -1,7 +1,7 @@
 // The serving engine: programs, workers and key sets behind one request interface. Free of gRPC and
 // protobuf, so that it is tested, measured and run under ThreadSanitizer in process.
 //
-//   CIPHERD_ASSIGN_OR_RETURN(auto engine, Engine::Create(std::move(device), options));
+//   CIPHERD_ASSIGN_OR_RETURN(auto engine, Engine::Create(std::move(devices), options, clock));
 //   CIPHERD_RETURN_IF_ERROR(engine->AddProgram(program));      // known, not ready
 //   CIPHERD_RETURN_IF_ERROR(engine->LoadProgram("mlp"));       // captured, verified, ready
 //
@@ -20,7 +20,13 @@
 // while others (and older versions of the same one) serve: capture and verification run on streams
 // of their own.
 //
-// Ownership: the engine owns its device and outlives every request and key reference that it gave
+// Devices. There may be several, each with workers, instances, constants and key sets of its own;
+// requests, queues, key sets in host memory and the books are one. placement.h says where a request
+// runs. What every device can read, the pinned memory of requests and keys, is the first device's.
+// A program serves while some device serves it; one that has failed for good takes no part any
+// more.
+//
+// Ownership: the engine owns its devices and outlives every request and key reference that it gave
 // out. Thread-safe; one thread at a time loads or unloads one program. LoadProgram, ReplaceProgram,
 // UnloadProgram and Drain block, nothing else does.
 #pragma once
@@ -43,6 +49,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "core/runtime/device.h"
+#include "server/engine/device_loads.h"
 #include "server/engine/engine_options.h"
 #include "server/engine/key_residency.h"
 #include "server/engine/key_store.h"
@@ -58,7 +65,13 @@ namespace cipherd::engine {
 
 class Engine {
  public:
-  // Opens the key store and creates the workers; no program yet. `clock` outlives the engine.
+  using Devices = std::vector<std::unique_ptr<runtime::Device>>;
+
+  // Opens the key store and creates the workers; no program yet. InvalidArgument for no device.
+  // `clock` outlives the engine.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(Devices devices,
+                                                        const EngineOptions& options,
+                                                        const base::Clock& clock);
   static absl::StatusOr<std::unique_ptr<Engine>> Create(std::unique_ptr<runtime::Device> device,
                                                         const EngineOptions& options,
                                                         const base::Clock& clock);
@@ -81,9 +94,9 @@ class Engine {
   absl::Status AddProgram(std::shared_ptr<const Program> program) {
     return AddProgram(std::move(program), options_.DefaultServing());
   }
-  // Captures and verifies the instances of every worker, then makes the program ready; the newest
-  // version that is known where none is named. NotFound, or why it could not be captured: then the
-  // device holds no memory of this call.
+  // Captures and verifies the instances of every worker on all devices that have not failed, then
+  // makes the program ready; the newest version that is known where none is named. NotFound, or why
+  // some device could not: then no device holds memory of this call.
   absl::Status LoadProgram(std::string_view name, int64_t version = 0) ABSL_LOCKS_EXCLUDED(mu_);
   // Adds and loads `program` beside the versions of it that are here (one of the same number
   // included); then unloads those, letting their requests complete. After an error of the former
@@ -155,18 +168,18 @@ class Engine {
   // Whether Request::timeline is filled from now on: for measurements, since it takes time.
   void RecordTimelines(bool on) { records_timelines_.store(on); }
 
-  const runtime::Device& device() const { return *device_; }
+  size_t device_count() const { return devices_.size(); }
+  const runtime::Device& device(size_t index = 0) const { return *devices_[index]; }
   const RequestLedger& ledger() const { return ledger_; }
   const TenantQuotas& quotas() const { return quotas_; }
   const Scheduler& scheduler() const { return *scheduler_; }
-  const KeyResidency& key_residency() const { return *key_residency_; }
+  const KeyResidency& key_residency(size_t device = 0) const { return *key_residencies_[device]; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   const EngineOptions& options() const { return options_; }
   const base::Clock& clock() const { return clock_; }
 
  private:
-  Engine(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
-         const base::Clock& clock);
+  Engine(Devices devices, const EngineOptions& options, const base::Clock& clock);
   using ServedPtr = std::shared_ptr<ServedProgram>;
 
   absl::StatusOr<ServedPtr> Add(std::shared_ptr<const Program> program,
@@ -177,8 +190,18 @@ class Engine {
                        const std::vector<ServedPtr>& old, absl::Duration timeout,
                        const std::function<void()>& on_ready) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Unload(const ServedPtr& served, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(const ServedProgram& served,
+  // What a program has on one device: constants, and instances for each worker there.
+  struct DeviceProgram {
+    std::shared_ptr<const ProgramBinding> binding;
+    std::vector<std::unique_ptr<ProgramPool>> pools;
+  };
+  absl::StatusOr<DeviceProgram> LoadOn(size_t device, const ServedProgram& served);
+  // By device; of one that has failed for good, nothing. The first device's error.
+  absl::StatusOr<std::vector<DeviceProgram>> LoadOnAll(const ServedProgram& served);
+  absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(size_t device, const ServedProgram& served,
                                                          const ProgramBinding& binding);
+  // In the memory of all devices.
+  size_t AllocatedDeviceBytes() const;
   ServedPtr Find(std::string_view name,
                  const std::function<bool(const ServedProgram&)>& accepts) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -189,10 +212,16 @@ class Engine {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Status OpenKeyStore();
+  absl::Status CreateWorkers();
+  Worker::Environment WorkerEnvironment(size_t device);
+  // Of a device that takes part no more, why; of all of them together, OK while one does.
+  absl::Status DeviceHealth(size_t device) const { return devices_[device]->health(); }
+  absl::Status DeviceHealth() const;
   // With its keys, or ends it with why it has none.
   void Enqueue(const RequestPtr& request, const absl::StatusOr<KeySetRef>& keys);
   void OnWorkerFault(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mu_);
   void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
+  // On a device that has not failed.
   bool AnyWorkerServes() const;
   // Works out whether `served` is ready, and tells the listener where its name's readiness changed.
   // `before_told` is called between the change and the listener's hearing of it.
@@ -203,12 +232,15 @@ class Engine {
   const EngineOptions options_;
   const base::Clock& clock_;
   // In the order of construction: each uses those above it.
-  const std::unique_ptr<runtime::Device> device_;
+  const Devices devices_;
   std::atomic<bool> records_timelines_ = false;
   RequestLedger ledger_;
   TenantQuotas quotas_;
   std::unique_ptr<KeyStore> key_store_;
-  std::unique_ptr<KeyResidency> key_residency_;
+  // By device. What they hold of sets in host memory goes before its device does.
+  std::vector<std::unique_ptr<KeyResidency>> key_residencies_;
+  // Null for one device.
+  std::unique_ptr<DeviceLoads> loads_;
   std::unique_ptr<Scheduler> scheduler_;
   // Stands for the keys of programs that read none.
   const KeySetRef no_keys_ = std::make_shared<const StoredKeySet>(
@@ -222,6 +254,7 @@ class Engine {
   absl::Mutex readiness_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   std::map<std::string, bool> told_ready_ ABSL_GUARDED_BY(readiness_mu_);
 
+  // Those of the first device, then those of the second, and so on.
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -28,6 +28,9 @@ absl::Status EngineOptions::Validate() const {
   if (spin.has_value() && *spin < absl::ZeroDuration()) {
     return absl::InvalidArgumentError("engine.spin: expected a time of at least 0");
   }
+  if (!(keys.load_bytes_per_second > 0)) {
+    return absl::InvalidArgumentError("engine.keys.load_bytes_per_second: expected more than 0");
+  }
   if (keys.time_to_live <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("engine.keys.time_to_live: expected a positive time");
   }
@@ -52,11 +55,11 @@ ServingSettings EngineOptions::DefaultServing() const {
   return settings;
 }
 
-absl::Duration EngineOptions::WorkerSpin() const {
+absl::Duration EngineOptions::WorkerSpin(int device_count) const {
   constexpr int kProcessorsPerSpinningWorker = 4;
   if (spin.has_value()) return *spin;
-  return base::ProcessorCount() >= kProcessorsPerSpinningWorker * workers ? absl::Milliseconds(5)
-                                                                          : absl::Microseconds(200);
+  const int processors = kProcessorsPerSpinningWorker * workers * device_count;
+  return base::ProcessorCount() >= processors ? absl::Milliseconds(5) : absl::Microseconds(200);
 }
 
 }  // namespace cipherd::engine

@@ -20,7 +20,7 @@ namespace cipherd::engine {
 
 // key_store.h and key_residency.h say what each bounds.
 struct KeyOptions {
-  // Of all key sets in pinned host memory, and of those resident on the device.
+  // Of all key sets in pinned host memory, and of those resident on each device.
   int64_t host_budget_bytes = int64_t{8} << 30;
   int64_t device_budget_bytes = int64_t{4} << 30;
   // Of one tenant's sets in all tiers.
@@ -30,6 +30,9 @@ struct KeyOptions {
   // Other daemons have it, too.
   bool is_directory_shared = false;
   int64_t file_budget_bytes = int64_t{1} << 40;
+  // About how fast keys are copied to a device. With several devices it decides what a second copy
+  // is worth (placement.h): no matter for one. PCIe 4 carries 25e9, PCIe 5 twice that.
+  double load_bytes_per_second = 20e9;
   absl::Duration time_to_live = absl::InfiniteDuration();
 
   // The largest set that every tier and quota admits.
@@ -37,6 +40,7 @@ struct KeyOptions {
 };
 
 struct EngineOptions {
+  // On each device.
   int workers = 1;
   // How programs are served that do not say otherwise (serving_settings.h).
   int instances = 3;
@@ -58,7 +62,7 @@ struct EngineOptions {
   absl::Status Validate() const;
 
   ServingSettings DefaultServing() const;
-  absl::Duration WorkerSpin() const;
+  absl::Duration WorkerSpin(int device_count = 1) const;
 };
 
 }  // namespace cipherd::engine

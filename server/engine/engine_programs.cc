@@ -4,7 +4,9 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -47,9 +49,9 @@ absl::StatusOr<Engine::ServedPtr> Engine::Add(std::shared_ptr<const Program> pro
                      " is the largest that the budgets of host memory, device memory, files and "
                      "tenants admit: raise the smallest of them"));
   }
-  const int places = settings.place_count(options_.workers);
+  const int places = settings.place_count(options_.workers * static_cast<int>(devices_.size()));
   CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<PinnedPool> trees,
-                           PinnedPool::Create(*program, places, *device_));
+                           PinnedPool::Create(*program, places, *devices_.front()));
   auto served = std::make_shared<ServedProgram>(std::move(program), std::move(trees), settings);
   scheduler_->AddProgram(*served, places);
   absl::MutexLock lock(&mu_);
@@ -72,24 +74,20 @@ absl::Status Engine::Load(ServedProgram& served, const std::function<void()>& on
         absl::StrCat("program '", info.name, "' version ", info.version, " is loaded already"));
   }
   const absl::Time start = clock_.Now();
-  const size_t bytes_before = device_->device_memory_stats().allocated_bytes;
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream,
-                           device_->CreateStream(absl::StrCat("load ", info.name)));
-  CIPHERD_ASSIGN_OR_RETURN(ProgramBinding bound,
-                           served.program().Bind(*device_, *stream, served.settings()));
-  const auto binding = std::make_shared<const ProgramBinding>(std::move(bound));
-  std::vector<std::unique_ptr<ProgramPool>> pools;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<ProgramPool> pool, BuildPool(served, *binding));
-    pools.push_back(std::move(pool));
-  }
-  served.set_binding(binding);
+  const size_t bytes_before = AllocatedDeviceBytes();
+  CIPHERD_ASSIGN_OR_RETURN(std::vector<DeviceProgram> loaded, LoadOnAll(served));
+  ServedProgram::Bindings bindings;
+  for (const DeviceProgram& on_device : loaded) bindings.push_back(on_device.binding);
+  served.set_bindings(std::move(bindings));
   const ServedPtr shared = Find(info.name, [&](const ServedProgram& s) { return &s == &served; });
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i]->AddProgram(shared, std::move(pools[i]));
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    std::vector<std::unique_ptr<ProgramPool>>& pools = loaded[worker->device_index()].pools;
+    if (pools.empty()) continue;
+    worker->AddProgram(shared, std::move(pools.back()));
+    pools.pop_back();
   }
   UpdateReadiness(served, on_ready);
-  const size_t bytes_after = device_->device_memory_stats().allocated_bytes;
+  const size_t bytes_after = AllocatedDeviceBytes();
   spdlog::info(
       "program '{}' version {} is loaded: {} instances of batch sizes [{}] on {} workers after "
       "{:.2f} s, about {} bytes of device memory and {} pinned",
@@ -100,11 +98,59 @@ absl::Status Engine::Load(ServedProgram& served, const std::function<void()>& on
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ProgramPool>> Engine::BuildPool(const ServedProgram& served,
+absl::StatusOr<std::vector<Engine::DeviceProgram>> Engine::LoadOnAll(const ServedProgram& served) {
+  // None is left to take part: say why.
+  CIPHERD_RETURN_IF_ERROR(DeviceHealth());
+  std::vector<absl::StatusOr<DeviceProgram>> results;
+  for (size_t device = 0; device < devices_.size(); ++device) results.push_back(DeviceProgram{});
+  const auto load = [&](size_t device) {
+    if (DeviceHealth(device).ok()) results[device] = LoadOn(device, served);
+  };
+  // Side by side: a capture keeps one processor busy for seconds.
+  std::vector<std::thread> others;
+  for (size_t device = 1; device < devices_.size(); ++device) others.emplace_back(load, device);
+  load(0);
+  for (std::thread& other : others) other.join();
+  std::vector<DeviceProgram> loaded;
+  for (absl::StatusOr<DeviceProgram>& result : results) {
+    CIPHERD_RETURN_IF_ERROR(result.status());
+    loaded.push_back(*std::move(result));
+  }
+  return loaded;
+}
+
+absl::StatusOr<Engine::DeviceProgram> Engine::LoadOn(size_t device, const ServedProgram& served) {
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::unique_ptr<runtime::Stream> stream,
+      devices_[device]->CreateStream(absl::StrCat("load ", served.info().name)));
+  CIPHERD_ASSIGN_OR_RETURN(ProgramBinding bound,
+                           served.program().Bind(*devices_[device], *stream, served.settings()));
+  DeviceProgram loaded;
+  loaded.binding = std::make_shared<const ProgramBinding>(std::move(bound));
+  for (int i = 0; i < options_.workers; ++i) {
+    CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<ProgramPool> pool,
+                             BuildPool(device, served, *loaded.binding));
+    loaded.pools.push_back(std::move(pool));
+  }
+  return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<ProgramPool>> Engine::BuildPool(size_t device,
+                                                               const ServedProgram& served,
                                                                const ProgramBinding& binding) {
-  CIPHERD_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Stream> stream,
-                           device_->CreateStream(absl::StrCat("capture ", served.info().name)));
-  return ProgramPool::Create(served.program(), binding, served.settings(), *device_, *stream);
+  CIPHERD_ASSIGN_OR_RETURN(
+      std::unique_ptr<runtime::Stream> stream,
+      devices_[device]->CreateStream(absl::StrCat("capture ", served.info().name)));
+  return ProgramPool::Create(served.program(), binding, served.settings(), *devices_[device],
+                             *stream);
+}
+
+size_t Engine::AllocatedDeviceBytes() const {
+  size_t bytes = 0;
+  for (const std::unique_ptr<runtime::Device>& device : devices_) {
+    bytes += device->device_memory_stats().allocated_bytes;
+  }
+  return bytes;
 }
 
 absl::Status Engine::ReplaceProgram(std::shared_ptr<const Program> program,
@@ -173,7 +219,7 @@ absl::Status Engine::Unload(const ServedPtr& served, absl::Duration timeout) {
     status.Update(worker->RemoveProgram(*served));
   }
   // Requests that have ended may still refer to it; what it holds goes now.
-  served->set_binding(nullptr);
+  served->set_bindings({});
   {
     absl::MutexLock lock(&mu_);
     std::erase(programs_, served);
@@ -244,8 +290,7 @@ void Engine::UpdateReadiness() {
 
 void Engine::UpdateReadiness(ServedProgram& served, const std::function<void()>& before_told) {
   absl::MutexLock lock(&readiness_mu_);
-  served.set_ready(served.is_loaded() && !served.is_retired() && device_->health().ok() &&
-                   AnyWorkerServes());
+  served.set_ready(served.is_loaded() && !served.is_retired() && AnyWorkerServes());
   if (before_told) before_told();
   const std::string& name = served.info().name;
   const bool is_ready = Find(name, [](const ServedProgram& s) { return s.is_ready(); }) != nullptr;

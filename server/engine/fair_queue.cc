@@ -23,18 +23,26 @@ absl::Time FairQueue::oldest() const {
   return oldest;
 }
 
-std::vector<RequestPtr> FairQueue::Pop(int count,
-                                       absl::FunctionRef<bool(const RequestPtr&)> claim) {
+std::vector<RequestPtr> FairQueue::Pop(
+    int count, absl::FunctionRef<bool(const RequestPtr&, size_t waiting)> runs_here,
+    absl::FunctionRef<bool(const RequestPtr&)> claim) {
   std::vector<RequestPtr> taken;
   // Before it stand those that could not be claimed.
   auto next = line_.begin();
   while (next != line_.end() && taken.size() < static_cast<size_t>(count)) {
+    next->is_left = !runs_here(next->requests.front(), next->requests.size());
+    if (next->is_left) {
+      ++next;
+      continue;
+    }
     if (!claim(next->requests.front())) {
       if (next->passes >= kMaxPasses) break;
       ++next;
       continue;
     }
-    for (auto passed = line_.begin(); passed != next; ++passed) ++passed->passes;
+    for (auto passed = line_.begin(); passed != next; ++passed) {
+      if (!passed->is_left) ++passed->passes;
+    }
     const auto served = next++;
     taken.push_back(std::move(served->requests.front()));
     served->requests.pop_front();

@@ -36,8 +36,16 @@ class FairQueue {
   // When the request that waits longest was queued; InfiniteFuture where none does.
   absl::Time oldest() const;
 
-  // Takes out up to `count` requests that `claim` accepts, in their turn.
-  std::vector<RequestPtr> Pop(int count, absl::FunctionRef<bool(const RequestPtr&)> claim);
+  // Takes out up to `count` requests that `claim` accepts, in their turn. A tenant whose next
+  // request (of `waiting`) `runs_here` refuses is passed over as well, but holds no line for that:
+  // others take from this queue, too.
+  std::vector<RequestPtr> Pop(int count,
+                              absl::FunctionRef<bool(const RequestPtr&, size_t waiting)> runs_here,
+                              absl::FunctionRef<bool(const RequestPtr&)> claim);
+  std::vector<RequestPtr> Pop(int count, absl::FunctionRef<bool(const RequestPtr&)> claim) {
+    return Pop(
+        count, [](const RequestPtr&, size_t) { return true; }, claim);
+  }
 
   // Gives back what the latest Pop took last, the first of `requests` the first in line again.
   void PutBack(std::vector<RequestPtr> requests);
@@ -54,6 +62,8 @@ class FairQueue {
     std::deque<RequestPtr> requests;
     // Requests of others that went first since its own could not.
     int passes = 0;
+    // In the Pop under way: left to others.
+    bool is_left = false;
   };
   using Line = std::list<Tenant>;
 

@@ -59,9 +59,7 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
     ++stats_.hits;
     return Pin(this, &entry);
   }
-  int64_t evictable_bytes = 0;
-  for (const Entry* entry : lru_) evictable_bytes += entry->info->bytes;
-  if (stats_.used_bytes - evictable_bytes + info.bytes > budget_bytes_) {
+  if (!HasRoomFor(info.bytes)) {
     ++stats_.refusals;
     return std::nullopt;
   }
@@ -78,6 +76,20 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   raw->position = pinned_.insert(pinned_.end(), raw);
   entries_.emplace(&info, std::move(entry));
   return Pin(this, raw);
+}
+
+KeyResidency::Standing KeyResidency::StandingOf(const KeySetInfo& keys) const {
+  absl::MutexLock lock(&mu_);
+  const bool is_here = entries_.contains(&keys);
+  return {.is_here = is_here,
+          .has_room = is_here || HasRoomFor(keys.bytes),
+          .used_bytes = stats_.used_bytes};
+}
+
+bool KeyResidency::HasRoomFor(int64_t bytes) const {
+  int64_t evictable_bytes = 0;
+  for (const Entry* entry : lru_) evictable_bytes += entry->info->bytes;
+  return stats_.used_bytes - evictable_bytes + bytes <= budget_bytes_;
 }
 
 absl::Status KeyResidency::EnsureLoaded(Pin& pin, runtime::Stream& stream) {

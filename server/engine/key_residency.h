@@ -84,6 +84,17 @@ class KeyResidency {
   // and no work enqueued. Does not block.
   std::optional<Pin> TryPin(const KeySetRef& keys);
 
+  // How `keys` stand here, at this moment.
+  struct Standing {
+    // There, or on their way.
+    bool is_here = false;
+    // Here, or TryPin would find room.
+    bool has_room = false;
+    // Of all sets that are here.
+    int64_t used_bytes = 0;
+  };
+  Standing StandingOf(const KeySetInfo& keys) const;
+
   // Enqueues the copies of the set on `stream` unless somebody has, and before them the wiping of
   // what made room. After an error the set is not here, and the next one who pins it tries again.
   absl::Status EnsureLoaded(Pin& pin, runtime::Stream& stream);
@@ -112,6 +123,8 @@ class KeyResidency {
 
   absl::Status Load(Entry& entry, runtime::Stream& stream);
   void Unpin(Entry* entry) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether evicting what nobody pins makes room for `bytes`.
+  bool HasRoomFor(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether the device reads nothing of it from host memory any more.
   static bool IsCopied(Entry& entry);
   // Of sets whose pins were given up before.

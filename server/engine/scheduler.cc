@@ -64,22 +64,34 @@ absl::Status Scheduler::Push(RequestPtr request) {
 
 std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant& claimant,
                                         absl::Duration spin) {
+  bool has_begun = false;
   while (true) {
     std::vector<RequestPtr> overdue;
+    std::vector<RequestPtr> batch;
+    bool tells = false;
     {
       absl::MutexLock lock(&mu_);
+      if (!std::exchange(has_begun, true)) claimant.BeginTake();
       while (!quit.load() && closed_.ok()) {
         absl::Time next_look = RemoveOverdue(overdue);
         if (!overdue.empty()) break;
-        std::vector<RequestPtr> batch = TryTake(claimant, next_look);
-        if (!batch.empty()) return batch;
+        batch = TryTake(claimant, next_look);
+        if (!batch.empty()) break;
         // The clock may be a test's, so that only the distance means anything.
         AwaitChange(claimant, spin, next_look - clock_.Now());
       }
-      if (overdue.empty()) return {};
+      if (overdue.empty()) tells = EndTake(claimant);
     }
+    if (tells) TellSpinners();
+    if (overdue.empty()) return batch;
     FinishAll(overdue);
   }
+}
+
+bool Scheduler::EndTake(Claimant& claimant) {
+  if (!claimant.EndTake() || !HasQueued()) return false;
+  SignalChange();
+  return true;
 }
 
 void Scheduler::Wake() {
@@ -198,6 +210,7 @@ std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_
       continue;
     }
     std::vector<RequestPtr> batch = TakeFrom(*queue, wanted, claimant);
+    next_look = std::min(next_look, claimant.TakeNextLook());
     if (batch.empty()) continue;
     // Its next turn comes after those of the others.
     const auto served = std::ranges::find(queues_, queue->program, &Queue::program);
@@ -209,7 +222,11 @@ std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_
 
 std::vector<RequestPtr> Scheduler::TakeFrom(Queue& queue, int wanted, Claimant& claimant) {
   std::vector<RequestPtr> batch = queue.requests.Pop(
-      wanted, [&](const RequestPtr& request) { return claimant.Claim(request); });
+      wanted,
+      [&](const RequestPtr& request, size_t waiting) {
+        return claimant.RunsHere(request, waiting);
+      },
+      [&](const RequestPtr& request) { return claimant.Claim(request); });
   const int claimed = static_cast<int>(batch.size());
   const int size = claimed == wanted ? wanted : claimant.BatchSize(*queue.program, claimed);
   if (size < claimed) {

@@ -44,6 +44,16 @@ class Scheduler {
     virtual int BatchSize(const ServedProgram& program, int count) = 0;
     // Leases what `request` needs beside an instance; false where that must wait.
     virtual bool Claim(const RequestPtr& request) = 0;
+    // Whether `request`, whose tenant has `waiting` of the program queued, is this one's to claim;
+    // false where another device is to run it.
+    virtual bool RunsHere(const RequestPtr& request, size_t waiting) { return true; }
+    // When what it has refused by RunsHere since it was last asked may be this one's though nothing
+    // happens.
+    virtual absl::Time TakeNextLook() { return absl::InfiniteFuture(); }
+    // Take has begun, and is about to return with what was claimed since. The latter says whether
+    // others that take are to look again at what is left.
+    virtual void BeginTake() {}
+    virtual bool EndTake() { return false; }
     // The latest `count` claims are not needed after all.
     virtual void Unclaim(int count) = 0;
     // The thread is about to spin for a request: time to be quick afterwards. Without the lock.
@@ -99,6 +109,8 @@ class Scheduler {
     absl::Time held_since;
   };
 
+  // Ends `claimant`'s Take: true where spinners are to be told of it.
+  bool EndTake(Claimant& claimant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasQueued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Queue* FindQueue(const ServedProgram& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes out what is dead, and returns when the next one will be.

@@ -21,10 +21,33 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     const std::shared_ptr<ProgramPool> pool = worker_.FindPool(program);
     return pool == nullptr ? 0 : pool->IdleBatchSize(count);
   }
+  bool RunsHere(const RequestPtr& request, size_t waiting) override {
+    const Environment& environment = worker_.environment_;
+    if (environment.loads == nullptr) return true;
+    const DeviceLoads::Decision decision =
+        environment.loads->Decide(environment.device_index, *request, waiting);
+    next_look_ = std::min(next_look_, decision.look_again);
+    load_cost_ = decision.load_cost;
+    return decision.is_here;
+  }
+  absl::Time TakeNextLook() override { return std::exchange(next_look_, absl::InfiniteFuture()); }
+  void BeginTake() override {
+    worker_.is_taking_ = true;
+    expected_ = absl::ZeroDuration();
+  }
+  // Still under the scheduler's lock, so that whoever looks next sees the batch.
+  bool EndTake() override {
+    worker_.is_taking_ = false;
+    DeviceLoads* const loads = worker_.environment_.loads;
+    if (loads == nullptr) return false;
+    if (!pins_.empty()) charge_ = loads->Begin(worker_.environment_.device_index, expected_);
+    return true;
+  }
   bool Claim(const RequestPtr& request) override {
     std::optional<KeyResidency::Pin> pin = worker_.environment_.keys.TryPin(request->keys());
     if (!pin.has_value()) return false;
     pins_.push_back(*std::move(pin));
+    expected_ = std::max(expected_, request->program().batch_time()) + load_cost_;
     return true;
   }
   void Unclaim(int count) override {
@@ -53,13 +76,19 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     }
     pins_.clear();
     const int batch_size = static_cast<int>(items.size());
-    return DeviceSubmission(std::move(items), *pool->TryLease(batch_size));
+    return DeviceSubmission(std::move(items), *pool->TryLease(batch_size), std::move(charge_));
   }
 
  private:
   Worker& worker_;
   std::vector<KeyResidency::Pin> pins_;
   std::vector<KeyResidency::Pin> surplus_;
+  // With several devices: of the batch that is being claimed, or has been.
+  absl::Duration expected_;
+  DeviceLoads::Charge charge_;
+  // Of the request that RunsHere has accepted last.
+  absl::Duration load_cost_;
+  absl::Time next_look_ = absl::InfiniteFuture();
 };
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(std::string name, Environment environment) {
@@ -132,6 +161,13 @@ absl::Status Worker::Stop() {
 Worker::InstanceCounts Worker::instance_counts(const ServedProgram& program) const {
   const std::shared_ptr<ProgramPool> pool = FindPool(program);
   return pool == nullptr ? InstanceCounts{} : InstanceCounts{pool->size(), pool->leased_count()};
+}
+
+Worker::Readiness Worker::ReadinessFor(const ServedProgram& program) const {
+  if (!is_healthy()) return {};
+  const std::shared_ptr<ProgramPool> pool = FindPool(program);
+  if (pool == nullptr) return {};
+  return {.is_serving = true, .can_start = is_taking_ && pool->IdleBatchSize(1) > 0};
 }
 
 std::shared_ptr<ProgramPool> Worker::FindPool(const ServedProgram& program) const {

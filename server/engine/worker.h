@@ -37,6 +37,7 @@
 #include "core/base/clock.h"
 #include "core/runtime/device.h"
 #include "server/engine/completion_poller.h"
+#include "server/engine/device_loads.h"
 #include "server/engine/device_submission.h"
 #include "server/engine/key_residency.h"
 #include "server/engine/program_pool.h"
@@ -57,6 +58,9 @@ class Worker {
     runtime::Device& device;
     Scheduler& scheduler;
     KeyResidency& keys;
+    // Null where the engine has one device; then which of them `device` is.
+    DeviceLoads* loads = nullptr;
+    size_t device_index = 0;
     const base::Clock& clock;
     // Captures the instances of a loaded program for this worker, on a stream of their own. Called
     // on the completion thread after a fault.
@@ -101,6 +105,16 @@ class Worker {
   };
   InstanceCounts instance_counts(const ServedProgram& program) const ABSL_LOCKS_EXCLUDED(mu_);
   const std::string& name() const { return name_; }
+  size_t device_index() const { return environment_.device_index; }
+
+  // For DeviceLoads, under the scheduler's lock.
+  struct Readiness {
+    // Has instances of the program, and takes requests.
+    bool is_serving = false;
+    // The device thread is in Scheduler::Take, and an instance is idle.
+    bool can_start = false;
+  };
+  Readiness ReadinessFor(const ServedProgram& program) const ABSL_LOCKS_EXCLUDED(mu_);
   // Takes requests.
   bool is_healthy() const { return is_serving_.load(); }
   // Faults so far.
@@ -153,6 +167,8 @@ class Worker {
   // Recorded while the device thread spins for the next request; nobody waits for it.
   std::shared_ptr<runtime::Event> prepared_;
 
+  // The device thread is in Take. Of the scheduler's lock.
+  bool is_taking_ = false;
   // Ends Take of the device thread: stopping, or faulted.
   std::atomic<bool> quit_ = false;
   std::atomic<bool> is_serving_ = false;

@@ -1,6 +1,7 @@
 #include "core/runtime/device_id.h"
 
 #include <string>
+#include <utility>
 
 #include "core/runtime/device.h"
 #include "gtest/gtest.h"
@@ -23,7 +24,7 @@ TEST(DeviceId, ParsesWhatItPrintsAndTheShortForms) {
 
 TEST(DeviceId, RefusesOtherTextAndQuotesIt) {
   for (const std::string text :
-       {"", ":", "cpu:", "cpu:1", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:01", "cuda:x",
+       {"", ":", "cpu:", "cpu:-1", "cpu:1024", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:01", "cuda:x",
         "cuda:1024", "cuda:99999999999", "gpu:0", "CPU", "cpu:0:0", " cpu"}) {
     EXPECT_THAT(DeviceId::Parse(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"" + text + "\"")));
@@ -39,9 +40,9 @@ TEST(DeviceId, OrdersByKindThenOrdinal) {
 }
 
 TEST(OpenDevice, OpensTheCpuByAllItsNames) {
-  for (const char* spec : {"cpu", "cpu:0"}) {
+  for (const auto& [spec, ordinal] : {std::pair("cpu", 0), {"cpu:0", 0}, {"cpu:3", 3}}) {
     ASSERT_OK_AND_ASSIGN(const auto device, OpenDevice(spec, {}));
-    EXPECT_EQ(device->id(), (DeviceId{DeviceId::Kind::kCpu, 0}));
+    EXPECT_EQ(device->id(), (DeviceId{DeviceId::Kind::kCpu, ordinal}));
     EXPECT_FALSE(device->properties().name.empty());
     EXPECT_GT(device->properties().total_memory_bytes, 0u);
     EXPECT_EQ(device->properties().compute_capability, 0);

@@ -37,15 +37,17 @@ DeviceProperties CpuProperties() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> HostDevice::OpenCpu(const DeviceOptions& options) {
+absl::StatusOr<std::unique_ptr<Device>> HostDevice::OpenCpu(const DeviceOptions& options,
+                                                            int ordinal) {
   std::unique_ptr<HostDevice> device(
-      new HostDevice(CpuProperties(), std::make_unique<ThreadExecutor>()));
+      new HostDevice(CpuProperties(), std::make_unique<ThreadExecutor>(), ordinal));
   CIPHERD_RETURN_IF_ERROR(device->OpenPools(options));
   return device;
 }
 
-HostDevice::HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor)
-    : properties_(std::move(properties)),
+HostDevice::HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor, int ordinal)
+    : ordinal_(ordinal),
+      properties_(std::move(properties)),
       executor_(std::move(executor)),
       health_(std::make_shared<DeviceHealth>()) {}
 

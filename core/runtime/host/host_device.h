@@ -16,11 +16,13 @@ namespace cipherd::runtime::host {
 
 class HostDevice : public Device {
  public:
-  // The CPU device. InvalidArgument for the options; ResourceExhausted where initial slabs cannot
-  // be had.
-  static absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options);
+  // CPU device number `ordinal`: each has pools and streams of its own, and all share the host's
+  // processor. InvalidArgument for the options; ResourceExhausted where initial slabs cannot be
+  // had.
+  static absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options,
+                                                         int ordinal = 0);
 
-  DeviceId id() const override { return {DeviceId::Kind::kCpu, 0}; }
+  DeviceId id() const override { return {DeviceId::Kind::kCpu, ordinal_}; }
   const DeviceProperties& properties() const override { return properties_; }
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(std::string_view name) override;
   absl::StatusOr<std::shared_ptr<Event>> CreateEvent() override;
@@ -38,12 +40,13 @@ class HostDevice : public Device {
   const std::shared_ptr<DeviceHealth>& shared_health() const { return health_; }
 
  protected:
-  HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor);
+  HostDevice(DeviceProperties properties, std::unique_ptr<Executor> executor, int ordinal = 0);
 
   // Second half of construction.
   absl::Status OpenPools(const DeviceOptions& options);
 
  private:
+  const int ordinal_;
   const DeviceProperties properties_;
   const std::unique_ptr<Executor> executor_;
   const std::shared_ptr<DeviceHealth> health_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "core/base/status_macros.h"
 #include "gmock/gmock.h"
@@ -206,9 +207,12 @@ class RealProgramBatchTest : public ::testing::Test {
 
   struct Options {
     int64_t constant_memory_bytes = INT64_MAX;
+    // Or several, with commas between them.
     std::string device = "cpu";
     // Outputs are taken when they are told of, as they are then.
     bool takes_early_outputs = false;
+    // So that the batches fill.
+    absl::Duration max_batch_delay = absl::Seconds(5);
   };
 
   // The outputs of requests of three tenants, all submitted before the first one runs.
@@ -221,14 +225,17 @@ class RealProgramBatchTest : public ::testing::Test {
                                                      int request_count, const Options& options) {
     std::vector<std::vector<Bytes>> results(request_count);
     const std::shared_ptr<const InterpretedProgram> program = MakeProgram();
-    auto engine =
-        Engine::Create(OpenTestDevice(options.device).value(), {}, base::Clock::Real()).value();
+    Engine::Devices devices;
+    for (const std::string& device :
+         std::vector<std::string>(absl::StrSplit(options.device, ','))) {
+      devices.push_back(OpenTestDevice(device).value());
+    }
+    auto engine = Engine::Create(std::move(devices), {}, base::Clock::Real()).value();
     ServingSettings settings;
     settings.instances = 2;
     settings.batch_sizes = batch_sizes;
     settings.constant_memory_bytes = options.constant_memory_bytes;
-    // So that the batches fill.
-    settings.max_batch_delay = absl::Seconds(5);
+    settings.max_batch_delay = options.max_batch_delay;
     EXPECT_OK(engine->AddProgram(program, settings));
     EXPECT_OK(engine->LoadProgram("test"));
     for (int tenant = 0; tenant < 3; ++tenant) EXPECT_OK(PutKeys(*engine, *program, tenant));
@@ -259,6 +266,9 @@ class RealProgramBatchTest : public ::testing::Test {
       });
     }
     ended.Wait();
+    for (size_t device = 0; device < engine->device_count(); ++device) {
+      EXPECT_GT(engine->key_residency(device).stats().loads, 0u) << "device " << device;
+    }
     EXPECT_OK(engine->Stop());
     return results;
   }
@@ -270,6 +280,29 @@ TEST_F(RealProgramBatchTest, BatchedAndSingleResultsAreEqualBitForBit) {
   EXPECT_EQ(ResultsWith({1, 8}, kRequests), single);
   EXPECT_EQ(ResultsWith({1, 4}, kRequests), single);
   EXPECT_NE(single[0], single[3]) << "inputs differ";
+}
+
+// Lists of devices of one host that a daemon may serve on.
+std::vector<std::string> DeviceLists() {
+  std::vector<std::string> lists = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+  if (runtime::CudaDeviceCount() >= 2) lists.push_back("cuda:0,cuda:1");
+  return lists;
+}
+
+TEST_F(RealProgramBatchTest, SeveralDevicesGiveTheResultsOfOneBitForBit) {
+  constexpr int kRequests = 24;
+  const auto single = ResultsWith({1}, kRequests);
+  // Two matrices have room; constants of the third stay in pinned memory, each device's own.
+  constexpr int64_t kMatrixBytes = 3 * (3 + 2) * 256 * 8;
+  for (const std::string& devices : DeviceLists()) {
+    SCOPED_TRACE(devices);
+    Options options = {.device = devices, .max_batch_delay = absl::ZeroDuration()};
+    EXPECT_EQ(ResultsWith({1}, kRequests, options), single);
+    options.constant_memory_bytes = 2 * kMatrixBytes;
+    EXPECT_EQ(ResultsWith({1}, kRequests, options), single);
+    options.takes_early_outputs = true;
+    EXPECT_EQ(ResultsWith({1, 4}, kRequests, options), single);
+  }
 }
 
 TEST_F(RealProgramBatchTest, ConstantsThatComeInTilesGiveTheSameResults) {

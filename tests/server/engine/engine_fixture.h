@@ -83,10 +83,16 @@ class EngineTest : public ::testing::Test {
   // Without a clock, by the real one.
   void Start(std::unique_ptr<runtime::Device> device, const EngineOptions& options,
              std::shared_ptr<const base::Clock> clock = nullptr) {
-    runtime_device_ = device.get();
+    Engine::Devices devices;
+    devices.push_back(std::move(device));
+    Start(std::move(devices), options, std::move(clock));
+  }
+  void Start(Engine::Devices devices, const EngineOptions& options,
+             std::shared_ptr<const base::Clock> clock = nullptr) {
+    runtime_device_ = devices.front().get();
     clock_ = std::move(clock);
     ASSERT_OK_AND_ASSIGN(engine_,
-                         Engine::Create(std::move(device), options,
+                         Engine::Create(std::move(devices), options,
                                         clock_ == nullptr ? base::Clock::Real() : *clock_));
     program_ = std::make_shared<TestProgram>("sum", gate_, /*version=*/1, output_count_);
     ASSERT_OK(engine_->AddProgram(program_, Serving(options)));

@@ -89,6 +89,31 @@ TEST_F(FairQueueTest, NobodyIsPassedForEver) {
   EXPECT_THAT(Pop(2), ElementsAre("a1", "b2"));
 }
 
+TEST_F(FairQueueTest, WhoIsLeftToAnotherDeviceHoldsNoLineHoweverManyPass) {
+  Push({"a1", "a2"});
+  size_t told_waiting = 0;
+  const auto pop = [&](bool is_a_here, bool is_a_claimed) {
+    popped_ = queue_.Pop(
+        1,
+        [&](const RequestPtr& request, size_t waiting) {
+          if (request->head().tenant != "a") return true;
+          told_waiting = waiting;
+          return is_a_here;
+        },
+        [&](const RequestPtr& request) { return request->head().tenant != "a" || is_a_claimed; });
+    return popped_.empty() ? "" : popped_.front()->head().request_id;
+  };
+  for (int i = 0; i < 2 * FairQueue::kMaxPasses; ++i) {
+    Push({"b1"});
+    ASSERT_EQ(pop(/*is_a_here=*/false, /*is_a_claimed=*/false), "b1");
+    EXPECT_EQ(told_waiting, 2u);
+  }
+  // What has been left counts as no pass for want of room either.
+  Push({"b1"});
+  EXPECT_EQ(pop(/*is_a_here=*/true, /*is_a_claimed=*/false), "b1");
+  EXPECT_EQ(pop(/*is_a_here=*/true, /*is_a_claimed=*/true), "a1");
+}
+
 // Nor does who comes next take over how often another was passed.
 TEST_F(FairQueueTest, WhoHasLeftIsPassedAnewWhenItComesAgain) {
   Push({"a1"});
