@@ -65,7 +65,7 @@ class SizingTest(unittest.TestCase):
             places = queue + workers * instances
             self.assertEqual(sum(gauge(daemon, f'cipherd_pinned_trees{{program="square",state="{state}"}}')
                                  for state in ("leased", "idle")), places)
-            pinned = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="pinned"}')
+            pinned = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="pinned",device="cpu:0"}')
             expected = places * self.PROGRAM.place_bytes()
             self.assertGreaterEqual(pinned, expected)
             self.assertLessEqual(pinned, expected + workers * instances * BLOCK_BYTES)
@@ -78,24 +78,24 @@ class SizingTest(unittest.TestCase):
             # One key each, of relinearization: nothing rotates.
             expected = sets * self.PROGRAM.key_bytes()
             self.assertEqual(gauge(daemon, 'cipherd_key_bytes{tier="host"}'), expected)
-            self.assertEqual(gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="pinned"}'), pinned + expected)
+            self.assertEqual(gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="pinned",device="cpu:0"}'), pinned + expected)
 
             with open(daemon.path("x.csv"), "w") as file:
                 file.write(",".join(["0.5"] * 1024))
             cipherctl("encrypt", "--keys", daemon.path("keys0"), "--input", "x=" + daemon.path("x.csv"),
                       "--output", daemon.path("in.ct"))
-            device = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device"}')
+            device = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device",device="cpu:0"}')
             daemon.ctl("evaluate", "--keys", daemon.path("keys0"), "--input", daemon.path("in.ct"),
                        "--output", daemon.path("out.ct"))
-            self.assertEqual(gauge(daemon, 'cipherd_key_bytes{tier="device"}'), self.PROGRAM.key_bytes())
+            self.assertEqual(gauge(daemon, 'cipherd_key_bytes{tier="device",device="cpu:0"}'), self.PROGRAM.key_bytes())
             # A request's own tables are of a block each.
-            grown = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device"}') - device
+            grown = gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device",device="cpu:0"}') - device
             self.assertAlmostEqual(grown, self.PROGRAM.key_bytes(), delta=4 * BLOCK_BYTES)
 
     def test_device_memory_grows_by_as_much_with_each_instance_of_a_worker(self):
         def device_bytes(workers, instances):
             with self.daemon("--workers", str(workers), "--instances", str(instances)) as daemon:
-                return gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device"}')
+                return gauge(daemon, 'cipherd_memory_pool_allocated_bytes{pool="device",device="cpu:0"}')
 
         one, two = device_bytes(1, 1), device_bytes(1, 2)
         # What SIZING.md has an operator measure: the rest, which all share, follows.
@@ -111,7 +111,7 @@ class SizingTest(unittest.TestCase):
         with open(os.path.join(DEPLOY, "SIZING.md")) as file:
             page = file.read()
         for formula in ("16 · N · D · (|Q| + |P|)", "16 · N · (inputs · |Q| + outputs · L)",
-                        "queue-capacity + workers · instances · largest batch"):
+                        "queue-capacity + devices · workers · instances · largest batch"):
             self.assertIn(formula, page)
 
     def test_the_table_of_capacity_is_by_the_formulas(self):

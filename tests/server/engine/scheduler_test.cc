@@ -361,6 +361,59 @@ TEST_F(SchedulerTest, ProgramsOfAHigherPriorityGoFirst) {
 }
 
 // Batches of 1, 2 or 4; claims what `accepts` accepts.
+// One of two devices, which leaves everything to the other until that one has taken something.
+class OneOfTwo final : public Scheduler::Claimant {
+ public:
+  explicit OneOfTwo(bool takes_first, std::atomic<bool>& has_taken)
+      : takes_first_(takes_first), has_taken_(has_taken) {}
+
+  int BatchSize(const ServedProgram& program, int count) override { return 1; }
+  bool RunsHere(const RequestPtr& request, size_t waiting) override {
+    ++looked_;
+    return takes_first_ || has_taken_.load();
+  }
+  bool Claim(const RequestPtr& request) override {
+    has_taken_.store(true);
+    return true;
+  }
+  void Unclaim(int count) override {}
+  bool EndTake() override { return true; }
+
+  // Requests that it has been asked about.
+  int looked() const { return looked_.load(); }
+
+ private:
+  const bool takes_first_;
+  std::atomic<bool>& has_taken_;
+  std::atomic<int> looked_ = 0;
+};
+
+TEST_F(SchedulerTest, WhoHasLeftARequestToAnotherLooksAgainOnceThatOneHasTakenOne) {
+  std::atomic<bool> has_taken = false;
+  OneOfTwo first(/*takes_first=*/true, has_taken);
+  OneOfTwo second(/*takes_first=*/false, has_taken);
+  const Tracked one = Make(a_, absl::InfiniteFuture(), "t");
+  const Tracked two = Make(a_, absl::InfiniteFuture(), "u");
+  ASSERT_OK(scheduler_.Enqueue(one.request));
+  ASSERT_OK(scheduler_.Enqueue(two.request));
+  std::vector<RequestPtr> taken;
+  absl::Notification ended;
+  std::thread waiter([&] {
+    taken = scheduler_.Take(quit_, second);
+    ended.Notify();
+  });
+  // It has left both, and sleeps.
+  while (second.looked() < 2) std::this_thread::yield();
+  EXPECT_THAT(scheduler_.Take(quit_, first), ElementsAre(one.request));
+  EXPECT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(10)));
+  quit_.store(true);
+  scheduler_.Wake();
+  waiter.join();
+  EXPECT_THAT(taken, ElementsAre(two.request));
+  EndQuietly(one.request);
+  EndQuietly(two.request);
+}
+
 class InBatches final : public Scheduler::Claimant {
  public:
   using Accepts = std::function<bool(const RequestPtr&)>;
