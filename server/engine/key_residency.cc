@@ -54,6 +54,7 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
     Entry& entry = *it->second;
     if (entry.pins++ == 0) {
       pinned_.splice(pinned_.end(), lru_, entry.position);
+      pinned_bytes_ += info.bytes;
       if (!entry.is_copied) entry.host = keys;
     }
     ++stats_.hits;
@@ -72,6 +73,7 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
   entry->host = keys;
   entry->pins = 1;
   stats_.used_bytes += info.bytes;
+  pinned_bytes_ += info.bytes;
   Entry* const raw = entry.get();
   raw->position = pinned_.insert(pinned_.end(), raw);
   entries_.emplace(&info, std::move(entry));
@@ -84,12 +86,6 @@ KeyResidency::Standing KeyResidency::StandingOf(const KeySetInfo& keys) const {
   return {.is_here = is_here,
           .has_room = is_here || HasRoomFor(keys.bytes),
           .used_bytes = stats_.used_bytes};
-}
-
-bool KeyResidency::HasRoomFor(int64_t bytes) const {
-  int64_t evictable_bytes = 0;
-  for (const Entry* entry : lru_) evictable_bytes += entry->info->bytes;
-  return stats_.used_bytes - evictable_bytes + bytes <= budget_bytes_;
 }
 
 absl::Status KeyResidency::EnsureLoaded(Pin& pin, runtime::Stream& stream) {
@@ -146,6 +142,7 @@ void KeyResidency::Unpin(Entry* entry) {
       absl::MutexLock lock(&mu_);
       if (--entry->pins == 0) {
         lru_.splice(lru_.end(), pinned_, entry->position);
+        pinned_bytes_ -= entry->info->bytes;
         if (IsCopied(*entry)) {
           host = std::move(entry->host);
         } else {

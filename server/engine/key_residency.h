@@ -124,7 +124,9 @@ class KeyResidency {
   absl::Status Load(Entry& entry, runtime::Stream& stream);
   void Unpin(Entry* entry) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether evicting what nobody pins makes room for `bytes`.
-  bool HasRoomFor(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasRoomFor(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return pinned_bytes_ + bytes <= budget_bytes_;
+  }
   // Whether the device reads nothing of it from host memory any more.
   static bool IsCopied(Entry& entry);
   // Of sets whose pins were given up before.
@@ -150,6 +152,7 @@ class KeyResidency {
   // Entries that nobody pins, least recently used first.
   std::list<Entry*> lru_ ABSL_GUARDED_BY(mu_);
   std::list<Entry*> pinned_ ABSL_GUARDED_BY(mu_);
+  int64_t pinned_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Whether an entry that nobody pins may still have its host memory.
   bool has_uncopied_ ABSL_GUARDED_BY(mu_) = false;
   // Made room, and are to be wiped by whoever loads next.

@@ -282,10 +282,12 @@ TEST_F(RealProgramBatchTest, BatchedAndSingleResultsAreEqualBitForBit) {
   EXPECT_NE(single[0], single[3]) << "inputs differ";
 }
 
-// Lists of devices of one host that a daemon may serve on.
+// Lists of devices of one host that a daemon may serve on; a host's only GPU is opened twice.
 std::vector<std::string> DeviceLists() {
   std::vector<std::string> lists = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
-  if (runtime::CudaDeviceCount() >= 2) lists.push_back("cuda:0,cuda:1");
+  const int gpu_count = runtime::CudaDeviceCount();
+  if (gpu_count == 1) lists.push_back("cuda:0,cuda:0");
+  if (gpu_count >= 2) lists.push_back("cuda:0,cuda:1");
   return lists;
 }
 
