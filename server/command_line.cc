@@ -83,8 +83,9 @@ void AddDeviceFlags(CLI::App& app, ServerOptions& options) {
            "them in tiles");
   AddBytes(app, "--device-memory", options.device.pools.device_memory.budget_bytes,
            "Budget of device memory, of each device");
-  AddBytes(app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,
-           "Budget of pinned host memory, of each device: requests and key sets are in the first's");
+  AddBytes(
+      app, "--pinned-memory", options.device.pools.pinned_memory.budget_bytes,
+      "Budget of pinned host memory, of each device: requests and key sets are in the first's");
   AddBytes(app, "--pinned-at-start", options.device.pools.pinned_memory.initial_bytes,
            "Pinned host memory that is taken at the start, at once in slabs");
   AddBytes(app, "--key-host-memory", options.engine.keys.host_budget_bytes,

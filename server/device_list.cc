@@ -65,6 +65,7 @@ absl::StatusOr<std::vector<DeviceId>> ParseDeviceList(const std::string& text, i
     for (int ordinal = 0; ordinal < gpu_count; ++ordinal) {
       ids.push_back({DeviceId::Kind::kCuda, ordinal});
     }
+    CIPHERD_RETURN_IF_ERROR(Check(ids, text, gpu_count));
     return ids;
   }
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(text, ','))) {

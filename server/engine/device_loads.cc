@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "absl/container/inlined_vector.h"
-#include "server/engine/placement.h"
 #include "server/engine/worker.h"
 
 namespace cipherd::engine {
@@ -42,36 +40,45 @@ void DeviceLoads::AddWorker(size_t device, const Worker& worker) {
   devices_[device]->workers.push_back(&worker);
 }
 
-DeviceLoads::Decision DeviceLoads::Decide(size_t device, const Request& request,
-                                          size_t waiting) const {
-  constexpr size_t kUsualDeviceCount = 8;
+DeviceLoads::View DeviceLoads::Look(const ServedProgram& program) const {
+  View view(*this, clock_.Now());
+  for (const std::unique_ptr<Device>& device : devices_) {
+    DeviceLoad& load = view.devices_.emplace_back();
+    load.backlog = absl::Nanoseconds(device->backlog_nanoseconds.load(std::memory_order_relaxed));
+    load.in_flight = device->in_flight.load(std::memory_order_relaxed);
+    for (const Worker* worker : device->workers) {
+      const Worker::Readiness readiness = worker->ReadinessFor(program);
+      load.is_serving |= readiness.is_serving;
+      load.can_start |= readiness.can_start;
+    }
+  }
+  return view;
+}
+
+DeviceLoads::Decision DeviceLoads::View::Decide(size_t device, const Request& request,
+                                                size_t waiting, absl::Duration claimed) const {
   const ServedProgram& program = request.program();
   const KeySetInfo& keys = *request.keys()->info;
   const int largest_batch = program.settings().largest_batch();
   const Demand demand = {
-      .load_cost = absl::Seconds(static_cast<double>(keys.bytes) / key_load_bytes_per_second_),
+      .load_cost =
+          absl::Seconds(static_cast<double>(keys.bytes) / loads_.key_load_bytes_per_second_),
       .run_time = program.batch_time(),
       .batches_behind = (static_cast<int>(waiting) - 1 + largest_batch - 1) / largest_batch,
-      .waited = clock_.Now() - request.queued_at()};
-  absl::InlinedVector<DeviceLoad, kUsualDeviceCount> loads;
-  for (const std::unique_ptr<Device>& other : devices_) {
-    const KeyResidency::Standing standing = other->keys.StandingOf(keys);
-    DeviceLoad& load = loads.emplace_back();
-    load.has_keys = standing.is_here || keys.bytes == 0;
-    load.backlog = absl::Nanoseconds(other->backlog_nanoseconds.load(std::memory_order_relaxed));
-    load.in_flight = other->in_flight.load(std::memory_order_relaxed);
-    load.key_bytes = standing.used_bytes;
-    for (const Worker* worker : other->workers) {
-      const Worker::Readiness readiness = worker->ReadinessFor(program);
-      load.is_serving |= readiness.is_serving;
-      load.can_start |= readiness.can_start && standing.has_room;
-    }
+      .waited = now_ - request.queued_at()};
+  auto devices = devices_;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const KeyResidency::Standing standing = loads_.devices_[i]->keys.StandingOf(keys);
+    devices[i].has_keys = standing.is_here || keys.bytes == 0;
+    devices[i].key_bytes = standing.used_bytes;
+    devices[i].can_start &= standing.has_room;
   }
-  const std::optional<size_t> chosen = ChooseDevice(loads, demand);
+  devices[device].backlog += claimed;
+  const std::optional<size_t> chosen = ChooseDevice(devices, demand);
   Decision decision;
   decision.is_here = !chosen.has_value() || *chosen == device;
-  if (!loads[device].has_keys) decision.load_cost = demand.load_cost;
-  if (!decision.is_here && !loads[*chosen].can_start) {
+  if (!devices[device].has_keys) decision.load_cost = demand.load_cost;
+  if (!decision.is_here && !devices[*chosen].can_start) {
     decision.look_again = request.queued_at() + demand.load_cost;
   }
   return decision;

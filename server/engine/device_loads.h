@@ -1,11 +1,13 @@
 // What each of several devices has to do, for placement.h; an engine with one device has none of
 // it.
 //
-//   if (!loads.Decide(device, request, waiting).is_here) ...         // another one's
+//   const DeviceLoads::View view = loads.Look(program);
+//   if (!view.Decide(device, request, waiting, claimed).is_here) ...   // another one's
 //   DeviceLoads::Charge charge = loads.Begin(device, seconds);       // until the batch is done
 //
-// Decide looks at other workers and is called under the scheduler's lock, under which they begin
-// and end to ask for work: what it says of them holds until that lock is let go.
+// Look looks at other workers and is called under the scheduler's lock, under which they begin and
+// end to ask for work: what it says of them holds until that lock is let go, and the view no
+// longer.
 #pragma once
 
 #include <atomic>
@@ -15,9 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 #include "server/engine/key_residency.h"
+#include "server/engine/placement.h"
 #include "server/engine/request.h"
 
 namespace cipherd::engine {
@@ -65,6 +69,25 @@ class DeviceLoads {
     absl::Time look_again = absl::InfiniteFuture();
   };
 
+  // The devices as requests of one program see them; what is of their keys is asked for with each.
+  class View {
+   public:
+    // Whether `device` is to run `request`, whose tenant has `waiting` requests of the program
+    // queued, itself included. The device has `claimed` to do besides: of the batch that it forms.
+    Decision Decide(size_t device, const Request& request, size_t waiting,
+                    absl::Duration claimed) const;
+
+   private:
+    friend class DeviceLoads;
+    static constexpr size_t kUsualDeviceCount = 8;
+
+    View(const DeviceLoads& loads, absl::Time now) : loads_(loads), now_(now) {}
+
+    const DeviceLoads& loads_;
+    const absl::Time now_;
+    absl::InlinedVector<DeviceLoad, kUsualDeviceCount> devices_;
+  };
+
   // Of the devices' key residencies, which outlive this, as does `clock`.
   DeviceLoads(const std::vector<std::unique_ptr<KeyResidency>>& keys,
               double key_load_bytes_per_second, const base::Clock& clock);
@@ -72,9 +95,7 @@ class DeviceLoads {
   // Before the first request.
   void AddWorker(size_t device, const Worker& worker);
 
-  // Whether `device` is to run `request`, whose tenant has `waiting` requests of the program
-  // queued, itself included.
-  Decision Decide(size_t device, const Request& request, size_t waiting) const;
+  View Look(const ServedProgram& program) const;
 
   // Enters a batch that will take about `expected`.
   Charge Begin(size_t device, absl::Duration expected);

@@ -100,6 +100,8 @@ absl::Status Engine::OpenKeyStore() {
            .sweep_interval = keys.is_directory_shared ? kSharedSweepInterval : kSweepInterval},
           [this](const KeySetInfo& set) {
             for (const auto& residency : key_residencies_) residency->Forget(set);
+            // A device may be the one for what another has left to it, or no more.
+            if (loads_ != nullptr) scheduler_->Wake();
           },
           clock_));
   return absl::OkStatus();
@@ -155,7 +157,12 @@ absl::Status Engine::DeviceHealth() const {
   return first_failure;
 }
 
+void Engine::EndWorkersOfFailedDevices() {
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->EndIfDeviceFailed();
+}
+
 void Engine::OnWorkerFault(const absl::Status& cause) {
+  EndWorkersOfFailedDevices();
   UpdateReadiness();
   // What is queued waits for a device that serves, or will again.
   if (DeviceHealth().ok()) return;

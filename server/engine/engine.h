@@ -96,7 +96,7 @@ class Engine {
   }
   // Captures and verifies the instances of every worker on all devices that have not failed, then
   // makes the program ready; the newest version that is known where none is named. NotFound, or why
-  // some device could not: then no device holds memory of this call.
+  // some device could not that has not failed by that: then no device holds memory of this call.
   absl::Status LoadProgram(std::string_view name, int64_t version = 0) ABSL_LOCKS_EXCLUDED(mu_);
   // Adds and loads `program` beside the versions of it that are here (one of the same number
   // included); then unloads those, letting their requests complete. After an error of the former
@@ -173,6 +173,8 @@ class Engine {
   const RequestLedger& ledger() const { return ledger_; }
   const TenantQuotas& quotas() const { return quotas_; }
   const Scheduler& scheduler() const { return *scheduler_; }
+  // Null for one device.
+  const DeviceLoads* device_loads() const { return loads_.get(); }
   const KeyResidency& key_residency(size_t device = 0) const { return *key_residencies_[device]; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   const EngineOptions& options() const { return options_; }
@@ -196,7 +198,8 @@ class Engine {
     std::vector<std::unique_ptr<ProgramPool>> pools;
   };
   absl::StatusOr<DeviceProgram> LoadOn(size_t device, const ServedProgram& served);
-  // By device; of one that has failed for good, nothing. The first device's error.
+  // By device; of one that has failed for good, before or by this, nothing. The first error of the
+  // others, or of all.
   absl::StatusOr<std::vector<DeviceProgram>> LoadOnAll(const ServedProgram& served);
   absl::StatusOr<std::unique_ptr<ProgramPool>> BuildPool(size_t device, const ServedProgram& served,
                                                          const ProgramBinding& binding);
@@ -220,6 +223,8 @@ class Engine {
   // With its keys, or ends it with why it has none.
   void Enqueue(const RequestPtr& request, const absl::StatusOr<KeySetRef>& keys);
   void OnWorkerFault(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whoever has found the failure: a worker, a load.
+  void EndWorkersOfFailedDevices();
   void OnWorkerRebuild(const absl::Status& rebuilt) ABSL_LOCKS_EXCLUDED(mu_);
   // On a device that has not failed.
   bool AnyWorkerServes() const;

@@ -111,10 +111,13 @@ absl::StatusOr<std::vector<Engine::DeviceProgram>> Engine::LoadOnAll(const Serve
   for (size_t device = 1; device < devices_.size(); ++device) others.emplace_back(load, device);
   load(0);
   for (std::thread& other : others) other.join();
+  EndWorkersOfFailedDevices();
   std::vector<DeviceProgram> loaded;
-  for (absl::StatusOr<DeviceProgram>& result : results) {
-    CIPHERD_RETURN_IF_ERROR(result.status());
-    loaded.push_back(*std::move(result));
+  for (size_t device = 0; device < devices_.size(); ++device) {
+    if (!results[device].ok() && (DeviceHealth(device).ok() || !DeviceHealth().ok())) {
+      return results[device].status();
+    }
+    loaded.push_back(results[device].ok() ? *std::move(results[device]) : DeviceProgram{});
   }
   return loaded;
 }

@@ -23,14 +23,25 @@ absl::Time FairQueue::oldest() const {
   return oldest;
 }
 
-std::vector<RequestPtr> FairQueue::Pop(
-    int count, absl::FunctionRef<bool(const RequestPtr&, size_t waiting)> runs_here,
-    absl::FunctionRef<bool(const RequestPtr&)> claim) {
+FairQueue::Share FairQueue::ShareOf(RunsHere runs_here) {
+  Share share;
+  for (Tenant& tenant : line_) {
+    const RequestPtr& next = tenant.requests.front();
+    tenant.is_left = !runs_here(next, tenant.requests.size());
+    if (tenant.is_left) continue;
+    share.count += tenant.requests.size();
+    share.oldest = std::min(share.oldest, next->queued_at());
+  }
+  return share;
+}
+
+std::vector<RequestPtr> FairQueue::Pop(int count, RunsHere runs_here,
+                                       absl::FunctionRef<bool(const RequestPtr&)> claim) {
   std::vector<RequestPtr> taken;
   // Before it stand those that could not be claimed.
   auto next = line_.begin();
   while (next != line_.end() && taken.size() < static_cast<size_t>(count)) {
-    next->is_left = !runs_here(next->requests.front(), next->requests.size());
+    next->is_left = next->is_left || !runs_here(next->requests.front(), next->requests.size());
     if (next->is_left) {
       ++next;
       continue;
@@ -98,6 +109,7 @@ FairQueue::Line::iterator FairQueue::Find(const std::string& name, bool at_front
   line_.splice(at_front ? line_.begin() : line_.end(), spare_, entered);
   entered->name = name;
   entered->passes = 0;
+  entered->is_left = false;
   tenants_.emplace(entered->name, entered);
   return entered;
 }

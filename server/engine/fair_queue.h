@@ -36,16 +36,22 @@ class FairQueue {
   // When the request that waits longest was queued; InfiniteFuture where none does.
   absl::Time oldest() const;
 
-  // Takes out up to `count` requests that `claim` accepts, in their turn. A tenant whose next
-  // request (of `waiting`) `runs_here` refuses is passed over as well, but holds no line for that:
-  // others take from this queue, too.
-  std::vector<RequestPtr> Pop(int count,
-                              absl::FunctionRef<bool(const RequestPtr&, size_t waiting)> runs_here,
+  // Whether the next request of a tenant, who has `waiting` here, is for the one who asks. Others
+  // may take from this queue, too.
+  using RunsHere = absl::FunctionRef<bool(const RequestPtr& next, size_t waiting)>;
+  // What of the queue is for the one who asks, the tenants' next requests standing for all of
+  // theirs.
+  struct Share {
+    size_t count = 0;
+    absl::Time oldest = absl::InfiniteFuture();
+  };
+  Share ShareOf(RunsHere runs_here);
+
+  // Takes out up to `count` requests that `claim` accepts, in their turn. Tenants that the ShareOf
+  // before it has left to others are passed over, but hold no line for that, and those whose next
+  // request `runs_here` refuses by now.
+  std::vector<RequestPtr> Pop(int count, RunsHere runs_here,
                               absl::FunctionRef<bool(const RequestPtr&)> claim);
-  std::vector<RequestPtr> Pop(int count, absl::FunctionRef<bool(const RequestPtr&)> claim) {
-    return Pop(
-        count, [](const RequestPtr&, size_t) { return true; }, claim);
-  }
 
   // Gives back what the latest Pop took last, the first of `requests` the first in line again.
   void PutBack(std::vector<RequestPtr> requests);
@@ -62,7 +68,7 @@ class FairQueue {
     std::deque<RequestPtr> requests;
     // Requests of others that went first since its own could not.
     int passes = 0;
-    // In the Pop under way: left to others.
+    // Left to others, by the latest ShareOf or the Pop after it.
     bool is_left = false;
   };
   using Line = std::list<Tenant>;

@@ -82,9 +82,12 @@ std::optional<KeyResidency::Pin> KeyResidency::TryPin(const KeySetRef& keys) {
 
 KeyResidency::Standing KeyResidency::StandingOf(const KeySetInfo& keys) const {
   absl::MutexLock lock(&mu_);
-  const bool is_here = entries_.contains(&keys);
+  const auto it = entries_.find(&keys);
+  const bool has_entry = it != entries_.end();
+  // Only the holder of a pin loads; one may have been given up without.
+  const bool is_here = has_entry && (it->second->pins > 0 || it->second->loaded != nullptr);
   return {.is_here = is_here,
-          .has_room = is_here || HasRoomFor(keys.bytes),
+          .has_room = has_entry || HasRoomFor(keys.bytes),
           .used_bytes = stats_.used_bytes};
 }
 

@@ -198,11 +198,21 @@ std::vector<Scheduler::Queue*> Scheduler::QueuesInTurn() {
 std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_look) {
   for (Queue* queue : QueuesInTurn()) {
     const ServingSettings& settings = queue->program->settings();
-    const int waiting = static_cast<int>(queue->requests.size());
-    const int wanted = claimant.BatchSize(*queue->program, waiting);
+    const int queued = static_cast<int>(queue->requests.size());
+    int wanted = claimant.BatchSize(*queue->program, queued);
+    if (wanted == 0) continue;
+    claimant.BeginLook(*queue->program);
+    const FairQueue::Share share =
+        queue->requests.ShareOf([&](const RequestPtr& request, size_t waiting) {
+          return claimant.RunsHere(request, waiting);
+        });
+    next_look = std::min(next_look, claimant.TakeNextLook());
+    if (share.count == 0) continue;
+    const int waiting = static_cast<int>(share.count);
+    if (waiting < queued) wanted = claimant.BatchSize(*queue->program, waiting);
     if (wanted == 0) continue;
     const absl::Time held_until = waiting < settings.largest_batch()
-                                      ? queue->requests.oldest() + settings.max_batch_delay
+                                      ? share.oldest + settings.max_batch_delay
                                       : absl::InfinitePast();
     if (const absl::Time now = clock_.Now(); now < held_until) {
       queue->held_since = std::min(queue->held_since, now);

@@ -7,10 +7,11 @@
 //     if (batch.empty()) break;
 //   }
 //
-// Workers pull: whichever can start a batch first takes it. Programs of a higher priority go first,
-// those of one priority take turns; inside a program tenants take turns (fair_queue.h). A batch is
-// the largest captured size that the queue fills; while it does not fill the program's largest one,
-// the oldest request may be held for the program's max_batch_delay, no longer.
+// Workers pull: whichever can start a batch first takes it, of those requests that are its device's
+// (placement.h) where there are several. Programs of a higher priority go first, those of one
+// priority take turns; inside a program tenants take turns (fair_queue.h). A batch is the largest
+// captured size that these requests fill; while they do not fill the program's largest one, the
+// oldest of them may be held for the program's max_batch_delay, no longer.
 //
 // A request whose deadline passes in the queue is finished by whoever looks at the queue next, at
 // the latest by a waiting worker at that moment. Thread-safe; Take blocks, nothing else does.
@@ -44,6 +45,8 @@ class Scheduler {
     virtual int BatchSize(const ServedProgram& program, int count) = 0;
     // Leases what `request` needs beside an instance; false where that must wait.
     virtual bool Claim(const RequestPtr& request) = 0;
+    // RunsHere will be asked of requests of `program`, under the lock as it is held now.
+    virtual void BeginLook(const ServedProgram& program) {}
     // Whether `request`, whose tenant has `waiting` of the program queued, is this one's to claim;
     // false where another device is to run it.
     virtual bool RunsHere(const RequestPtr& request, size_t waiting) { return true; }
@@ -117,7 +120,8 @@ class Scheduler {
   absl::Time RemoveOverdue(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // In the order in which programs are looked at.
   std::vector<Queue*> QueuesInTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Nothing where no batch can start; `next_look` moves to when a held one may, if that is sooner.
+  // Nothing where no batch can start; `next_look` moves to when one may though nothing happens, if
+  // that is sooner.
   std::vector<RequestPtr> TryTake(Claimant& claimant, absl::Time& next_look)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Up to `wanted`.

@@ -21,39 +21,43 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     const std::shared_ptr<ProgramPool> pool = worker_.FindPool(program);
     return pool == nullptr ? 0 : pool->IdleBatchSize(count);
   }
+  void BeginLook(const ServedProgram& program) override {
+    if (const DeviceLoads* const loads = worker_.environment_.loads; loads != nullptr) {
+      view_.emplace(loads->Look(program));
+    }
+  }
   bool RunsHere(const RequestPtr& request, size_t waiting) override {
-    const Environment& environment = worker_.environment_;
-    if (environment.loads == nullptr) return true;
+    if (!view_.has_value()) return true;
     const DeviceLoads::Decision decision =
-        environment.loads->Decide(environment.device_index, *request, waiting);
+        view_->Decide(worker_.environment_.device_index, *request, waiting, LoadCost());
     next_look_ = std::min(next_look_, decision.look_again);
     load_cost_ = decision.load_cost;
     return decision.is_here;
   }
   absl::Time TakeNextLook() override { return std::exchange(next_look_, absl::InfiniteFuture()); }
-  void BeginTake() override {
-    worker_.is_taking_ = true;
-    expected_ = absl::ZeroDuration();
-  }
+  void BeginTake() override { worker_.is_taking_ = true; }
   // Still under the scheduler's lock, so that whoever looks next sees the batch.
   bool EndTake() override {
     worker_.is_taking_ = false;
+    view_.reset();
     DeviceLoads* const loads = worker_.environment_.loads;
     if (loads == nullptr) return false;
-    if (!pins_.empty()) charge_ = loads->Begin(worker_.environment_.device_index, expected_);
+    if (!claims_.empty()) {
+      charge_ = loads->Begin(worker_.environment_.device_index, batch_time_ + LoadCost());
+    }
     return true;
   }
   bool Claim(const RequestPtr& request) override {
     std::optional<KeyResidency::Pin> pin = worker_.environment_.keys.TryPin(request->keys());
     if (!pin.has_value()) return false;
-    pins_.push_back(*std::move(pin));
-    expected_ = std::max(expected_, request->program().batch_time()) + load_cost_;
+    claims_.push_back({*std::move(pin), load_cost_});
+    batch_time_ = request->program().batch_time();
     return true;
   }
   void Unclaim(int count) override {
     // Their release tells the scheduler, whose lock is held.
-    std::move(pins_.end() - count, pins_.end(), std::back_inserter(surplus_));
-    pins_.erase(pins_.end() - count, pins_.end());
+    std::move(claims_.end() - count, claims_.end(), std::back_inserter(surplus_));
+    claims_.erase(claims_.end() - count, claims_.end());
   }
 
   // A driver that has just been spoken to answers sooner: the first call after a millisecond of
@@ -72,23 +76,38 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     std::vector<DeviceSubmission::Item> items;
     items.reserve(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
-      items.push_back({std::move(requests[i]), std::move(pins_[i])});
+      items.push_back({std::move(requests[i]), std::move(claims_[i].pin)});
     }
-    pins_.clear();
+    claims_.clear();
     const int batch_size = static_cast<int>(items.size());
     return DeviceSubmission(std::move(items), *pool->TryLease(batch_size), std::move(charge_));
   }
 
  private:
+  struct OneClaim {
+    KeyResidency::Pin pin;
+    // Of copying its keys.
+    absl::Duration load_cost;
+  };
+
+  // Of what is claimed.
+  absl::Duration LoadCost() const {
+    absl::Duration cost;
+    for (const OneClaim& claim : claims_) cost += claim.load_cost;
+    return cost;
+  }
+
   Worker& worker_;
-  std::vector<KeyResidency::Pin> pins_;
-  std::vector<KeyResidency::Pin> surplus_;
-  // With several devices: of the batch that is being claimed, or has been.
-  absl::Duration expected_;
-  DeviceLoads::Charge charge_;
+  std::vector<OneClaim> claims_;
+  std::vector<OneClaim> surplus_;
+  // With several devices: of the queue that is looked at.
+  std::optional<DeviceLoads::View> view_;
+  absl::Time next_look_ = absl::InfiniteFuture();
   // Of the request that RunsHere has accepted last.
   absl::Duration load_cost_;
-  absl::Time next_look_ = absl::InfiniteFuture();
+  // Of the batch that has been claimed.
+  absl::Duration batch_time_;
+  DeviceLoads::Charge charge_;
 };
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(std::string name, Environment environment) {
@@ -165,17 +184,24 @@ Worker::InstanceCounts Worker::instance_counts(const ServedProgram& program) con
 
 Worker::Readiness Worker::ReadinessFor(const ServedProgram& program) const {
   if (!is_healthy()) return {};
-  const std::shared_ptr<ProgramPool> pool = FindPool(program);
-  if (pool == nullptr) return {};
-  return {.is_serving = true, .can_start = is_taking_ && pool->IdleBatchSize(1) > 0};
+  // Another worker's thread asks: the pool is not to go with what it holds.
+  absl::MutexLock lock(&mu_);
+  const std::shared_ptr<ProgramPool>* const pool = PoolOf(program);
+  if (pool == nullptr || *pool == nullptr) return {};
+  return {.is_serving = true, .can_start = is_taking_ && (*pool)->IdleBatchSize(1) > 0};
+}
+
+const std::shared_ptr<ProgramPool>* Worker::PoolOf(const ServedProgram& program) const {
+  for (const auto& [served, pool] : pools_) {
+    if (served.get() == &program) return &pool;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<ProgramPool> Worker::FindPool(const ServedProgram& program) const {
   absl::MutexLock lock(&mu_);
-  for (const auto& [served, pool] : pools_) {
-    if (served.get() == &program) return pool;
-  }
-  return nullptr;
+  const std::shared_ptr<ProgramPool>* const pool = PoolOf(program);
+  return pool == nullptr ? nullptr : *pool;
 }
 
 void Worker::LookAtPools() const {

@@ -66,8 +66,8 @@ class Worker {
     // on the completion thread after a fault.
     std::function<absl::StatusOr<std::unique_ptr<ProgramPool>>(const ServedProgram& program)>
         build_pool;
-    // Called on the completion thread: after what was in flight has been ended; and after each
-    // attempt to rebuild, with OK where the worker serves again. A failed device sees no attempt.
+    // Called on the completion thread: before what was in flight is ended; and after each attempt
+    // to rebuild, with OK where the worker serves again. A failed device sees no attempt.
     std::function<void(const absl::Status& cause)> on_fault;
     std::function<void(const absl::Status& rebuilt)> on_rebuild;
     CompletionMode completion = CompletionMode::kNotified;
@@ -117,6 +117,9 @@ class Worker {
   Readiness ReadinessFor(const ServedProgram& program) const ABSL_LOCKS_EXCLUDED(mu_);
   // Takes requests.
   bool is_healthy() const { return is_serving_.load(); }
+  // Where the device has failed for good, the worker goes out now, and not by the next batch that
+  // it takes.
+  void EndIfDeviceFailed() ABSL_LOCKS_EXCLUDED(mu_);
   // Faults so far.
   uint64_t fault_count() const { return fault_count_.load(); }
 
@@ -129,6 +132,9 @@ class Worker {
   Worker(std::string name, Environment environment);
 
   absl::Status StartStreams() ABSL_LOCKS_EXCLUDED(mu_);
+  // Null where the worker does not have it; to null while it is being rebuilt.
+  const std::shared_ptr<ProgramPool>* PoolOf(const ServedProgram& program) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::shared_ptr<ProgramPool> FindPool(const ServedProgram& program) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -22,9 +22,18 @@ void Worker::ReportFault(const absl::Status& cause) {
   changed_.SignalAll();
 }
 
+void Worker::EndIfDeviceFailed() {
+  const absl::Status health = environment_.device.health();
+  if (health.ok()) return;
+  absl::MutexLock lock(&mu_);
+  if (fault_.ok()) ReportFault(health);
+}
+
 void Worker::EndAfterFault(const absl::Status& cause) {
   spdlog::error("{} failed: {}", name_, std::string(cause.ToString()));
   environment_.scheduler.Wake();
+  // First, so that nothing more comes to a device that has failed for good while this waits.
+  environment_.on_fault(cause);
   {
     absl::MutexLock lock(&mu_);
     while (is_submitting_) changed_.Wait(&mu_);
@@ -46,7 +55,6 @@ void Worker::EndAfterFault(const absl::Status& cause) {
       request->Finish(RequestState::kExecuting, unavailable);
     }
   }
-  environment_.on_fault(cause);
 }
 
 bool Worker::Rebuild() {

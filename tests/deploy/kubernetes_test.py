@@ -253,7 +253,7 @@ class GpuTest(OverlayTest, unittest.TestCase):
     has_gpu = True
 
     def test_the_daemon_uses_the_gpu_that_the_container_is_given(self):
-        self.assertEqual(self.overlay.flags["device"], "cuda:0")
+        self.assertEqual(self.overlay.flags["device"], "cuda:all")
         self.assertEqual(self.overlay.container["resources"]["limits"]["nvidia.com/gpu"], "1")
         self.assertTrue(self.overlay.container["image"].startswith("cipherd-cuda:"))
 

@@ -24,8 +24,8 @@ TEST(DeviceId, ParsesWhatItPrintsAndTheShortForms) {
 
 TEST(DeviceId, RefusesOtherTextAndQuotesIt) {
   for (const std::string text :
-       {"", ":", "cpu:", "cpu:-1", "cpu:1024", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:01", "cuda:x",
-        "cuda:1024", "cuda:99999999999", "gpu:0", "CPU", "cpu:0:0", " cpu"}) {
+       {"", ":", "cpu:", "cpu:-1", "cpu:1024", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:01",
+        "cuda:x", "cuda:1024", "cuda:99999999999", "gpu:0", "CPU", "cpu:0:0", " cpu"}) {
     EXPECT_THAT(DeviceId::Parse(text),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"" + text + "\"")));
   }

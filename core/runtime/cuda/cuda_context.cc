@@ -4,13 +4,29 @@
 
 namespace cipherd::runtime::cuda {
 
-ScopedDevice::ScopedDevice(int ordinal) : previous_(ordinal), is_changed_(false) {
+namespace {
+
+// Scopes that are open on this thread.
+thread_local int scope_count = 0;
+
+// A device that has failed says so again where it is used; here its error would be taken for that
+// of a launch on another one.
+bool SetCurrent(int ordinal) {
+  if (cudaSetDevice(ordinal) == cudaSuccess) return true;
+  cudaGetLastError();
+  return false;
+}
+
+}  // namespace
+
+ScopedDevice::ScopedDevice(int ordinal) : previous_(ordinal), is_nested_(scope_count++ > 0) {
   if (cudaGetDevice(&previous_) == cudaSuccess && previous_ == ordinal) return;
-  is_changed_ = cudaSetDevice(ordinal) == cudaSuccess;
+  is_changed_ = SetCurrent(ordinal);
 }
 
 ScopedDevice::~ScopedDevice() {
-  if (is_changed_) cudaSetDevice(previous_);
+  --scope_count;
+  if (is_changed_ && is_nested_) SetCurrent(previous_);
 }
 
 ScopedRelaxedCapture::ScopedRelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }

@@ -18,7 +18,9 @@
 
 namespace cipherd::runtime::cuda {
 
-// Makes a GPU current on this thread, and in its destructor the one that was current before.
+// Makes a GPU current on this thread. A scope inside another one gives the other's GPU back at its
+// end; the outermost leaves its own current: whoever comes next has a scope as well, a thread that
+// serves one GPU never switches, and no GPU gets a context that has no work.
 class ScopedDevice {
  public:
   explicit ScopedDevice(int ordinal);
@@ -28,7 +30,8 @@ class ScopedDevice {
 
  private:
   int previous_;
-  bool is_changed_;
+  bool is_changed_ = false;
+  const bool is_nested_;
 };
 
 // Lets this thread make calls that a capture in progress would forbid, though they do not touch it:

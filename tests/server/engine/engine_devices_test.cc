@@ -126,6 +126,15 @@ class EngineDevicesTest : public EngineTest {
                                [](const auto& worker) { return worker->is_healthy(); });
   }
 
+  ServingSettings Serving(const EngineOptions& options) override {
+    ServingSettings settings = EngineTest::Serving(options);
+    settings.batch_sizes = batch_sizes_;
+    settings.max_batch_delay = max_batch_delay_;
+    return settings;
+  }
+
+  std::vector<int> batch_sizes_ = {1};
+  absl::Duration max_batch_delay_;
   // In the engine's order.
   std::vector<FaultDevice*> devices_;
   int arrivals_at_start_ = 0;
@@ -168,6 +177,7 @@ TEST_P(DeviceCountTest, ManyThreadsGetRightResultsAndTheBooksBalance) {
     EXPECT_LE(stats.used_bytes, stats.budget_bytes);
     EXPECT_EQ(stats.budget_bytes, 2 * kSetBytes);
     EXPECT_EQ(leased(i), 0u);
+    EXPECT_EQ(engine_->device_loads()->in_flight(i), 0) << "a charge is left";
   }
 }
 
@@ -274,6 +284,56 @@ TEST_F(EngineDevicesTest, ADroppedSetLeavesEveryDevice) {
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(engine_->key_residency(i).stats().used_bytes, 0);
 }
 
+TEST_F(EngineDevicesTest, WhatWaitsForKeysThatAreDroppedGoesToAnotherDevice) {
+  StartOn(2, WithLoadCost(OneInstance(), kForGood));
+  ASSERT_EQ(DeviceOf(1), 0u);
+  ASSERT_EQ(DeviceOf(2), 1u);
+  ASSERT_EQ(DeviceOf(3), 0u);
+  ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("other")));
+  ASSERT_OK(engine_->LoadProgram("other"));
+  const int before = arrivals();
+  gate_->Close();
+  auto running = Run(3, 1);
+  ASSERT_TRUE(AwaitArrivals(before + 1));
+  auto waiting = Run(1, 2);
+  // Programs take turns, so that the second device has looked at what waits, and left it.
+  for (int i = 0; i < 2; ++i) {
+    RequestHead head = Head(2);
+    head.program = "other";
+    EXPECT_TRUE(Call(*engine_, std::move(head), i, /*tenant_seed=*/2).is_correct());
+  }
+  EXPECT_EQ(engine_->scheduler().queued_count(served()), 1u);
+  EXPECT_EQ(arrivals(), before + 1);
+  ASSERT_OK(DropTestKeys(engine_->keys(), TenantName(1), TestKeySetId(1)));
+  EXPECT_TRUE(AwaitArrivals(before + 2)) << "nobody has looked again";
+  gate_->Open();
+  EXPECT_TRUE(running->is_correct());
+  EXPECT_TRUE(waiting->is_correct());
+}
+
+TEST_F(EngineDevicesTest, ABatchLeavesNewKeysToDevicesThatCopyNone) {
+  batch_sizes_ = {1, 2, 3};
+  // So that both wait when the first device may take them.
+  max_batch_delay_ = absl::Milliseconds(100);
+  StartOn(2, WithLoadCost(OneInstance(), kForGood));
+  ASSERT_EQ(DeviceOf(1), 0u);
+  ASSERT_EQ(DeviceOf(2), 1u);
+  ASSERT_EQ(DeviceOf(3), 0u);
+  RenewKeys(2);
+  ASSERT_OK(testing::PutTestKeys(engine_->keys(), TenantName(4), TestKeySetId(4), 4));
+  // Now the second device has no keys, and room for both sets before it has as many as the first.
+  const int before = arrivals();
+  gate_->Close();
+  auto first = Run(2, 1);
+  auto second = Run(4, 2);
+  EXPECT_TRUE(AwaitArrivals(before + 2)) << "one device has claimed both";
+  EXPECT_EQ(leased(0), 1u);
+  EXPECT_EQ(leased(1), 1u);
+  gate_->Open();
+  EXPECT_TRUE(first->is_correct());
+  EXPECT_TRUE(second->is_correct());
+}
+
 // Which of two devices fails.
 class DeviceFaultTest : public EngineDevicesTest, public ::testing::WithParamInterface<int> {
  protected:
@@ -338,6 +398,43 @@ TEST_P(DeviceFaultTest, AProgramIsLoadedOnTheDevicesThatAreLeft) {
   ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("other")));
   EXPECT_OK(engine_->LoadProgram("other"));
   EXPECT_TRUE((*engine_->FindProgram("other"))->is_ready());
+}
+
+TEST_P(DeviceFaultTest, AFailureTakesEveryWorkerOfTheDeviceOutBeforeAnotherRequestGoesThere) {
+  EngineOptions options = OneInstance();
+  options.workers = 2;
+  StartOn(2, options);
+  const int before = arrivals();
+  gate_->Close();
+  auto first = Run(1, 1);
+  auto second = Run(2, 2);
+  ASSERT_TRUE(AwaitArrivals(before + 2));
+  ASSERT_EQ(leased(0), 1u);
+  ASSERT_EQ(leased(1), 1u);
+  faulty().Fail(absl::InternalError("gone"));
+  const auto count_healthy = [&](size_t device) {
+    return std::ranges::count_if(engine_->workers(), [&](const auto& worker) {
+      return worker->device_index() == device && worker->is_healthy();
+    });
+  };
+  EXPECT_TRUE(Eventually([&] { return count_healthy(GetParam()) == 0; }))
+      << "the worker without a request is in yet";
+  EXPECT_EQ(count_healthy(sound()), 2);
+  gate_->Open();
+  first->result().IgnoreError();
+  second->result().IgnoreError();
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Run(1 + i % 3, i)->is_correct());
+}
+
+TEST_P(DeviceFaultTest, ADeviceThatFailsWhileAProgramIsLoadedIsLeftOut) {
+  StartOn(2, OneInstance());
+  ASSERT_OK(engine_->AddProgram(std::make_shared<TestProgram>("other")));
+  faulty().InterruptCalls(FaultPoint::kBeginCapture,
+                          [this] { faulty().Fail(absl::InternalError("gone")); });
+  EXPECT_OK(engine_->LoadProgram("other"));
+  EXPECT_TRUE((*engine_->FindProgram("other"))->is_ready());
+  EXPECT_TRUE(Eventually([&] { return !engine_->workers()[GetParam()]->is_healthy(); }));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Run(1 + i % 3, i)->is_correct());
 }
 
 TEST_P(DeviceFaultTest, AFaultyCallTakesOneDevicesWorkerOutAndItIsRebuilt) {

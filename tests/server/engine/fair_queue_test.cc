@@ -32,9 +32,11 @@ class FairQueueTest : public ::testing::Test {
     for (const std::string& name : names) queue_.Push(Make(name));
   }
   std::vector<std::string> Pop(int count, const std::string& blocked_tenants = "") {
-    popped_ = queue_.Pop(count, [&](const RequestPtr& request) {
-      return blocked_tenants.find(request->head().tenant) == std::string::npos;
-    });
+    popped_ = queue_.Pop(
+        count, [](const RequestPtr&, size_t) { return true; },
+        [&](const RequestPtr& request) {
+          return blocked_tenants.find(request->head().tenant) == std::string::npos;
+        });
     std::vector<std::string> names;
     for (const RequestPtr& request : popped_) names.push_back(request->head().request_id);
     return names;
@@ -93,14 +95,15 @@ TEST_F(FairQueueTest, WhoIsLeftToAnotherDeviceHoldsNoLineHoweverManyPass) {
   Push({"a1", "a2"});
   size_t told_waiting = 0;
   const auto pop = [&](bool is_a_here, bool is_a_claimed) {
-    popped_ = queue_.Pop(
-        1,
-        [&](const RequestPtr& request, size_t waiting) {
-          if (request->head().tenant != "a") return true;
-          told_waiting = waiting;
-          return is_a_here;
-        },
-        [&](const RequestPtr& request) { return request->head().tenant != "a" || is_a_claimed; });
+    const auto runs_here = [&](const RequestPtr& request, size_t waiting) {
+      if (request->head().tenant != "a") return true;
+      told_waiting = waiting;
+      return is_a_here;
+    };
+    EXPECT_EQ(queue_.ShareOf(runs_here).count, queue_.size() - (is_a_here ? 0 : 2));
+    popped_ = queue_.Pop(1, runs_here, [&](const RequestPtr& request) {
+      return request->head().tenant != "a" || is_a_claimed;
+    });
     return popped_.empty() ? "" : popped_.front()->head().request_id;
   };
   for (int i = 0; i < 2 * FairQueue::kMaxPasses; ++i) {
@@ -112,6 +115,28 @@ TEST_F(FairQueueTest, WhoIsLeftToAnotherDeviceHoldsNoLineHoweverManyPass) {
   Push({"b1"});
   EXPECT_EQ(pop(/*is_a_here=*/true, /*is_a_claimed=*/false), "b1");
   EXPECT_EQ(pop(/*is_a_here=*/true, /*is_a_claimed=*/true), "a1");
+}
+
+TEST_F(FairQueueTest, AShareIsOfThoseWhoseNextRequestRunsHere) {
+  Push({"a1", "a2"});
+  const absl::Time later = clock_.Now() + absl::Seconds(1);
+  clock_.Advance(absl::Seconds(1));
+  Push({"b1", "a3", "c1", "c2"});
+  const FairQueue::Share share = queue_.ShareOf(
+      [](const RequestPtr& request, size_t) { return request->head().tenant != "a"; });
+  EXPECT_EQ(share.count, 3u);
+  EXPECT_EQ(share.oldest, later);
+  const FairQueue::Share none = queue_.ShareOf([](const RequestPtr&, size_t) { return false; });
+  EXPECT_EQ(none.count, 0u);
+  EXPECT_EQ(none.oldest, absl::InfiniteFuture());
+}
+
+TEST_F(FairQueueTest, WhatIsDecidedAnewAfterEachRequestEndsATenantsShare) {
+  Push({"a1", "a2", "a3"});
+  const auto while_three_wait = [](const RequestPtr&, size_t waiting) { return waiting == 3; };
+  EXPECT_EQ(queue_.ShareOf(while_three_wait).count, 3u);
+  popped_ = queue_.Pop(3, while_three_wait, [](const RequestPtr&) { return true; });
+  EXPECT_EQ(popped_.size(), 1u);
 }
 
 // Nor does who comes next take over how often another was passed.

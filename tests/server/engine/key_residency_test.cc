@@ -77,6 +77,36 @@ TEST_F(KeyResidencyTest, ASetIsCopiedOnceAndStays) {
   EXPECT_EQ(release_count_, 3);
 }
 
+TEST_F(KeyResidencyTest, ASetIsHereFromItsPinOnAndStaysOnlyIfItWasLoaded) {
+  const KeySetRef keys = Put(1);
+  EXPECT_FALSE(residency_->StandingOf(*keys->info).is_here);
+  EXPECT_TRUE(residency_->StandingOf(*keys->info).has_room);
+  std::optional<KeyResidency::Pin> pin = residency_->TryPin(keys);
+  EXPECT_TRUE(residency_->StandingOf(*keys->info).is_here) << "on its way";
+  pin.reset();
+  EXPECT_FALSE(residency_->StandingOf(*keys->info).is_here) << "nobody has loaded it";
+  EXPECT_TRUE(residency_->StandingOf(*keys->info).has_room);
+  pin = residency_->TryPin(keys);
+  ReadFirstKey(*pin);
+  pin.reset();
+  EXPECT_TRUE(residency_->StandingOf(*keys->info).is_here);
+  EXPECT_EQ(residency_->StandingOf(*keys->info).used_bytes, kSetBytes);
+}
+
+TEST_F(KeyResidencyTest, WhatIsPinnedLeavesNoRoomForOthers) {
+  const KeySetRef keys[] = {Put(1), Put(2), Put(3)};
+  std::optional<KeyResidency::Pin> first = residency_->TryPin(keys[0]);
+  std::optional<KeyResidency::Pin> again = residency_->TryPin(keys[0]);
+  std::optional<KeyResidency::Pin> second = residency_->TryPin(keys[1]);
+  EXPECT_FALSE(residency_->StandingOf(*keys[2]->info).has_room);
+  EXPECT_FALSE(residency_->TryPin(keys[2]).has_value());
+  again.reset();
+  EXPECT_FALSE(residency_->StandingOf(*keys[2]->info).has_room) << "pinned once yet";
+  first.reset();
+  EXPECT_TRUE(residency_->StandingOf(*keys[2]->info).has_room);
+  EXPECT_TRUE(residency_->TryPin(keys[2]).has_value());
+}
+
 TEST_F(KeyResidencyTest, LoadingEnqueuesAndDoesNotWait) {
   std::optional<KeyResidency::Pin> pin = residency_->TryPin(Put(1));
   ASSERT_OK(residency_->EnsureLoaded(*pin, *stream_));

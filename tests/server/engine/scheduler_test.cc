@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -360,7 +361,6 @@ TEST_F(SchedulerTest, ProgramsOfAHigherPriorityGoFirst) {
   EXPECT_THAT(order, ElementsAre("c", "c", "a", "b"));
 }
 
-// Batches of 1, 2 or 4; claims what `accepts` accepts.
 // One of two devices, which leaves everything to the other until that one has taken something.
 class OneOfTwo final : public Scheduler::Claimant {
  public:
@@ -414,6 +414,7 @@ TEST_F(SchedulerTest, WhoHasLeftARequestToAnotherLooksAgainOnceThatOneHasTakenOn
   EndQuietly(two.request);
 }
 
+// Batches of 1, 2 or 4; claims what `accepts` accepts.
 class InBatches final : public Scheduler::Claimant {
  public:
   using Accepts = std::function<bool(const RequestPtr&)>;
@@ -430,7 +431,11 @@ class InBatches final : public Scheduler::Claimant {
     return true;
   }
   void Unclaim(int count) override { claimed_count -= count; }
+  bool RunsHere(const RequestPtr& request, size_t) override {
+    return request->head().tenant != left_tenant;
+  }
 
+  std::optional<std::string> left_tenant;
   std::atomic<int> looks = 0;
   bool is_idle = true;
   int claimed_count = 0;
@@ -553,6 +558,23 @@ TEST_F(BatchTest, WhatCannotBeClaimedShrinksTheBatchAndKeepsItsPlace) {
   clock_.Advance(absl::Milliseconds(5));
   has_room = true;
   EXPECT_THAT(TakeNow(claimant), UnorderedElementsAre("a", "b"));
+}
+
+TEST_F(BatchTest, WhatIsLeftToAnotherDeviceNeitherFillsABatchNorEndsItsDelay) {
+  InBatches claimant;
+  claimant.left_tenant = "other";
+  const auto left = Enqueue({"other", "other", "other"});
+  clock_.Advance(absl::Seconds(1));
+  const auto tracked = Enqueue({"a", "b", "c"});
+  EXPECT_THAT(Take(claimant), IsEmpty()) << "held: six wait, but three of them here";
+  EXPECT_EQ(claimant.claimed_count, 0);
+  clock_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(TakeNow(claimant), ElementsAre("a", "b"));
+  EXPECT_EQ(claimant.claimed_count, 2) << "no more is claimed than the batch takes";
+  const auto filled = Enqueue({"a", "b", "d"});
+  EXPECT_THAT(TakeNow(claimant), UnorderedElementsAre("c", "a", "b", "d"));
+  claimant.left_tenant.reset();
+  EXPECT_THAT(TakeNow(claimant), ElementsAre("other", "other"));
 }
 
 TEST_F(BatchTest, EndingTheQueueLeavesItOpen) {
