@@ -72,7 +72,8 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
     PATH="/usr/local/cuda/bin:$PATH" cmake --preset release -Wno-dev -DBUILD_TESTING=OFF \
     && grep --quiet '^CMAKE_CUDA_COMPILER:' build/release/CMakeCache.txt \
     && cmake --build --preset release --parallel "${JOBS:-$(nproc)}" --target cipherd
-RUN deploy/image/collect-root /image build/release/server/cipherd
+# The driver, which the container runtime brings, links parts of the C library that the daemon does not.
+RUN deploy/image/collect-root --with libdl.so.2 --with libpthread.so.0 --with librt.so.1 /image build/release/server/cipherd
 
 FROM daemon AS cuda
 COPY --from=cuda-builder /image /

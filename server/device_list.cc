@@ -39,9 +39,9 @@ absl::Status Check(const std::vector<DeviceId>& ids, const std::string& text, in
       return Invalid(absl::StrCat("each device once (", ids[i].ToString(), " is there twice)"),
                      text);
     }
-    // One alone is told of by OpenDevice, which knows of builds without CUDA, too.
+    // OpenDevice knows why there is none at all.
     const bool is_missing = ids[i].kind == DeviceId::Kind::kCuda && ids[i].ordinal >= gpu_count;
-    if (ids.size() > 1 && is_missing) {
+    if (ids.size() > 1 && gpu_count > 0 && is_missing) {
       return absl::NotFoundError(absl::StrCat("device: expected GPUs that are there, got \"",
                                               ids[i].ToString(), "\" in \"", text,
                                               "\": ", ShownGpus(gpu_count)));
@@ -58,11 +58,8 @@ absl::StatusOr<std::vector<DeviceId>> ParseDeviceList(const std::string& text, i
   }
   std::vector<DeviceId> ids;
   if (text == "cuda:all") {
-    if (gpu_count == 0) {
-      return absl::NotFoundError(
-          absl::StrCat("device: expected a GPU for \"cuda:all\": ", ShownGpus(gpu_count)));
-    }
-    for (int ordinal = 0; ordinal < gpu_count; ++ordinal) {
+    // Where there is none, the first, whose OpenDevice says why.
+    for (int ordinal = 0; ordinal < std::max(gpu_count, 1); ++ordinal) {
       ids.push_back({DeviceId::Kind::kCuda, ordinal});
     }
     CIPHERD_RETURN_IF_ERROR(Check(ids, text, gpu_count));

@@ -19,7 +19,8 @@ namespace cipherd::server {
 // "auto" (the first GPU where there is one, else the CPU), "cuda:all", or devices with commas
 // between them, GPUs or CPU devices, each once and at most 16. "cpu" without a number has that of
 // its place in the list, so that "cpu,cpu" are two devices on the one processor. `gpu_count`: of
-// this process. InvalidArgument and NotFound, with what was expected and what was there.
+// this process; where it is 0, GPUs are returned as they are named, for OpenDevices to say why they
+// are not there. InvalidArgument and NotFound, with what was expected and what was there.
 absl::StatusOr<std::vector<runtime::DeviceId>> ParseDeviceList(const std::string& text,
                                                                int gpu_count);
 

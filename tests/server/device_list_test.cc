@@ -44,8 +44,21 @@ TEST(DeviceList, AutoIsOneDeviceHoweverManyGpusThereAre) {
 TEST(DeviceList, AllAreTheGpusOfTheProcess) {
   EXPECT_EQ(Names("cuda:all", 1), NameList({"cuda:0"}));
   EXPECT_EQ(Names("cuda:all", 3), NameList({"cuda:0", "cuda:1", "cuda:2"}));
-  EXPECT_THAT(ParseDeviceList("cuda:all", 0),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("can use 0 GPUs")));
+}
+
+TEST(DeviceList, OpeningSaysWhyThereIsNoGpuAtAll) {
+  EXPECT_EQ(Names("cuda:all", 0), NameList({"cuda:0"}));
+  EXPECT_EQ(Names("cuda:0,cuda:1", 0), NameList({"cuda:0", "cuda:1"}));
+  if (runtime::CudaDeviceCount() > 0) GTEST_SKIP() << "there is one";
+  for (const char* text : {"cuda", "cuda:all", "cuda:0,cuda:1"}) {
+    const auto devices = OpenDevices(ParseDeviceList(text, 0).value(), {});
+    EXPECT_THAT(std::string(devices.status().message()),
+                AllOf(HasSubstr("device cuda:0: "),
+                      ::testing::AnyOf(HasSubstr("cudaGetDeviceCount: CUDA driver version is "
+                                                 "insufficient"),
+                                       HasSubstr("no CUDA-capable device"),
+                                       HasSubstr("this build has no CUDA"))));
+  }
 }
 
 TEST(DeviceList, RefusalsNameWhatWasExpectedAndWhatWasThere) {

@@ -99,7 +99,16 @@ absl::StatusOr<DeviceProperties> ReadProperties(int ordinal) {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int ordinal, const DeviceOptions& options) {
   CIPHERD_RETURN_IF_ERROR(options.Validate());
-  const int count = CudaDeviceCount();
+  int count = 0;
+  if (cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    cudaGetLastError();
+    return absl::NotFoundError(absl::StrCat(
+        "device cuda:", ordinal,
+        ": this process can use no GPU: ", Describe(error, "cudaGetDeviceCount"),
+        error == cudaErrorInsufficientDriver
+            ? "; the driver's libcuda.so.1 is not there, too old, or links what is not there"
+            : ""));
+  }
   if (ordinal >= count) {
     return absl::NotFoundError(absl::StrCat("device cuda:", ordinal, ": this process can use ",
                                             count, count == 1 ? " GPU" : " GPUs"));
