@@ -1,7 +1,8 @@
 // Our side of tests/bench/peers: the same cases on the CPU device, with Google Benchmark.
 //
-//   peer_cases_bench --cases=tests/bench/peers/cases.json [Google Benchmark's flags]
+//   peer_cases_bench --cases=tests/bench/peers/cases.json [--avx2] [Google Benchmark's flags]
 //
+// --avx2 has it do without AVX-512, as on a machine that has none (Highway's dispatch).
 // Times are of the process's processor time, as the peers' are (time of all threads: bind the
 // process to one processor to compare, and use real time for more). Each operation's result is
 // decrypted and compared once before it is timed.
@@ -31,6 +32,7 @@
 #include "core/secret/encryptor.h"
 #include "core/secret/key_generator.h"
 #include "core/secret/random.h"
+#include "hwy/targets.h"
 #include "nlohmann/json.hpp"
 
 namespace cipherd::bench {
@@ -192,6 +194,9 @@ int Main(int argc, char** argv) {
     const std::string_view argument = argv[i];
     if (argument.starts_with("--cases=")) {
       cases_path = argument.substr(8);
+    } else if (argument == "--avx2") {
+      // Better targets have lower bits.
+      hwy::DisableTargets(HWY_AVX2 - 1);
     } else {
       argv[kept++] = argv[i];
     }
@@ -201,7 +206,8 @@ int Main(int argc, char** argv) {
   std::ifstream file(cases_path);
   const nlohmann::json cases = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (benchmark::ReportUnrecognizedArguments(argc, argv) || !cases.is_array()) {
-    std::fprintf(stderr, "usage: %s --cases=FILE [--benchmark_…]; FILE is an array of cases\n",
+    std::fprintf(stderr,
+                 "usage: %s --cases=FILE [--avx2] [--benchmark_…]; FILE is an array of cases\n",
                  argv[0]);
     return 2;
   }
