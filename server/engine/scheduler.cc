@@ -71,7 +71,7 @@ std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant&
     bool tells = false;
     {
       absl::MutexLock lock(&mu_);
-      if (!std::exchange(has_begun, true)) claimant.BeginTake();
+      if (!std::exchange(has_begun, true)) BeginTake(claimant);
       while (!quit.load() && closed_.ok()) {
         absl::Time next_look = RemoveOverdue(overdue);
         if (!overdue.empty()) break;
@@ -88,7 +88,13 @@ std::vector<RequestPtr> Scheduler::Take(const std::atomic<bool>& quit, Claimant&
   }
 }
 
+void Scheduler::BeginTake(Claimant& claimant) {
+  ++taking_count_;
+  claimant.BeginTake();
+}
+
 bool Scheduler::EndTake(Claimant& claimant) {
+  --taking_count_;
   if (!claimant.EndTake() || !HasQueued()) return false;
   SignalChange();
   return true;
@@ -157,6 +163,11 @@ absl::Duration Scheduler::oldest_age() const {
   absl::Time oldest = absl::InfiniteFuture();
   for (const Queue& queue : queues_) oldest = std::min(oldest, queue.requests.oldest());
   return oldest == absl::InfiniteFuture() ? absl::ZeroDuration() : clock_.Now() - oldest;
+}
+
+int Scheduler::taking_count() const {
+  absl::MutexLock lock(&mu_);
+  return taking_count_;
 }
 
 bool Scheduler::HasQueued() const {

@@ -102,6 +102,8 @@ class Scheduler {
   size_t queued_count(const ServedProgram& program) const;
   // Age of the longest queued request, zero where none is.
   absl::Duration oldest_age() const;
+  // Workers that are in Take.
+  int taking_count() const;
 
  private:
   struct Queue {
@@ -112,6 +114,7 @@ class Scheduler {
     absl::Time held_since;
   };
 
+  void BeginTake(Claimant& claimant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends `claimant`'s Take: true where spinners are to be told of it.
   bool EndTake(Claimant& claimant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasQueued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -144,6 +147,7 @@ class Scheduler {
   // Grows after every change, for those who look without the lock.
   std::atomic<uint64_t> told_count_ = 0;
   std::list<Queue> queues_ ABSL_GUARDED_BY(mu_);
+  int taking_count_ ABSL_GUARDED_BY(mu_) = 0;
   // Not OK once closed.
   absl::Status closed_ ABSL_GUARDED_BY(mu_);
 };

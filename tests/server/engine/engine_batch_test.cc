@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -239,6 +240,10 @@ class RealProgramBatchTest : public ::testing::Test {
     EXPECT_OK(engine->AddProgram(program, settings));
     EXPECT_OK(engine->LoadProgram("test"));
     for (int tenant = 0; tenant < 3; ++tenant) EXPECT_OK(PutKeys(*engine, *program, tenant));
+    // Each device is to have a part in it.
+    while (engine->scheduler().taking_count() < static_cast<int>(engine->workers().size())) {
+      std::this_thread::yield();
+    }
     absl::BlockingCounter ended(request_count);
     for (int i = 0; i < request_count; ++i) {
       const RequestPtr request = engine->Open(

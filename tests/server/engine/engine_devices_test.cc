@@ -77,6 +77,12 @@ class EngineDevicesTest : public EngineTest {
     }
     return true;
   }
+  // Every worker asks for work, which only those do whose threads have come so far: the state that
+  // placement is decided by.
+  void AwaitTakers() {
+    const int workers = static_cast<int>(engine_->workers().size());
+    ASSERT_TRUE(Eventually([&] { return engine_->scheduler().taking_count() == workers; }));
+  }
   bool AwaitArrivals(int count) {
     return Eventually([&] { return arrivals() >= count; });
   }
@@ -101,6 +107,7 @@ class EngineDevicesTest : public EngineTest {
   }
   // Where a set of `tenant` is, and nobody else's; the one device that has loaded it.
   size_t DeviceOf(int tenant) {
+    AwaitTakers();
     std::vector<uint64_t> before;
     for (size_t i = 0; i < devices_.size(); ++i) before.push_back(loads(i));
     EXPECT_TRUE(Run(tenant, 1)->is_correct());
@@ -187,8 +194,11 @@ TEST_P(DeviceCountTest, AnIdleDeviceIsUsedBeforeASecondInstanceOfABusyOne) {
     gate_->Close();
     const int before = arrivals();
     std::vector<std::unique_ptr<Call>> calls;
-    for (int i = 0; i < GetParam(); ++i) calls.push_back(Run(1 + i, 10 * round + i));
-    ASSERT_TRUE(AwaitArrivals(before + GetParam()));
+    for (int i = 0; i < GetParam(); ++i) {
+      AwaitTakers();
+      calls.push_back(Run(1 + i, 10 * round + i));
+      ASSERT_TRUE(AwaitArrivals(before + i + 1));
+    }
     for (size_t device = 0; device < devices_.size(); ++device) EXPECT_EQ(leased(device), 1u);
     gate_->Open();
     for (const auto& call : calls) EXPECT_TRUE(call->is_correct());
@@ -236,6 +246,7 @@ TEST_F(EngineDevicesTest, AHotSetOfKeysIsCopiedToASecondDeviceOnceWaitingCostsMo
   const size_t home = DeviceOf(1);
   const int before = arrivals();
   gate_->Close();
+  AwaitTakers();
   auto first = Run(1, 1);
   ASSERT_TRUE(AwaitArrivals(before + 1));
   EXPECT_EQ(leased(home), 1u);
@@ -324,6 +335,7 @@ TEST_F(EngineDevicesTest, ABatchLeavesNewKeysToDevicesThatCopyNone) {
   // Now the second device has no keys, and room for both sets before it has as many as the first.
   const int before = arrivals();
   gate_->Close();
+  AwaitTakers();
   auto first = Run(2, 1);
   auto second = Run(4, 2);
   EXPECT_TRUE(AwaitArrivals(before + 2)) << "one device has claimed both";
@@ -406,7 +418,10 @@ TEST_P(DeviceFaultTest, AFailureTakesEveryWorkerOfTheDeviceOutBeforeAnotherReque
   StartOn(2, options);
   const int before = arrivals();
   gate_->Close();
+  AwaitTakers();
   auto first = Run(1, 1);
+  ASSERT_TRUE(AwaitArrivals(before + 1));
+  AwaitTakers();
   auto second = Run(2, 2);
   ASSERT_TRUE(AwaitArrivals(before + 2));
   ASSERT_EQ(leased(0), 1u);
