@@ -18,7 +18,10 @@ class HealthService::Watcher final : public HealthService::Reactor {
   Watcher(HealthService& service, grpc::CallbackServerContext& context)
       : service_(service), context_(context), pass_(service.watches_, CallerKey(context)) {
     // Not under the service's lock, which it takes when it calls.
-    stall_.emplace(service_.environment_.stalls, [this] { OnStall(); });
+    stall_.emplace(service_.environment_.stalls, service_.mu_, [this] {
+      service_.mu_.AssertHeld();
+      OnStall();
+    });
     absl::MutexLock lock(&service_.mu_);
     position_ = service_.watchers_.insert(service_.watchers_.end(), this);
     if (!pass_.is_open()) {
@@ -105,18 +108,13 @@ class HealthService::Watcher final : public HealthService::Reactor {
     Finish(status);
   }
 
-  void OnStall() {
-    {
-      absl::MutexLock lock(&service_.mu_);
-      // The peer has moved while the watch was about to tell.
-      if (!stall_->has_stalled()) return;
-      if (!is_writing_ && !is_finished_) {
-        End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
-        return;
-      }
+  void OnStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    if (is_writing_ || is_finished_) {
+      // The peer takes neither a status nor the end.
+      context_.TryCancel();
+    } else {
+      End(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for the name for too long"));
     }
-    // The peer takes neither a status nor the end.
-    context_.TryCancel();
   }
 
   HealthService& service_;

@@ -13,8 +13,8 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(200);
 
 }  // namespace
 
-StallWatch::Call::Call(StallWatch& watch, std::function<void()> on_stall)
-    : watch_(watch), on_stall_(std::move(on_stall)) {
+StallWatch::Call::Call(StallWatch& watch, absl::Mutex& mu, std::function<void()> on_stall)
+    : watch_(watch), mu_(mu), on_stall_(std::move(on_stall)) {
   absl::MutexLock lock(&watch_.mu_);
   position_ = watch_.calls_.insert(watch_.calls_.end(), this);
 }
@@ -40,8 +40,10 @@ void StallWatch::Check() {
   for (Call* call : calls_) {
     int64_t deadline = call->deadline_ns_.load(std::memory_order_relaxed);
     if (deadline > now) continue;
-    // Unless the peer has just moved.
-    if (call->deadline_ns_.compare_exchange_strong(deadline, Call::kOver)) call->on_stall_();
+    // Unless the peer has just moved; or does before the lock is had.
+    if (!call->deadline_ns_.compare_exchange_strong(deadline, Call::kOver)) continue;
+    absl::MutexLock call_lock(&call->mu_);
+    if (call->has_stalled()) call->on_stall_();
   }
 }
 

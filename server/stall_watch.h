@@ -1,13 +1,14 @@
 // Ends calls whose peer has stopped: sends no message that is waited for, or reads none that is
 // sent.
 //
-//   StallWatch::Call stall(watch, [this] { OnStall(); });
+//   StallWatch::Call stall(watch, mu_, [this] { OnStall(); });
 //   stall.AwaitPeer();      // a read or a write has been started
 //   stall.Rest();           // it is done
 //
 // One thread looks at all calls several times a second, so that a message costs an atomic store.
-// Thread-safe. `on_stall` runs on that thread, at most once a wait, and must not block. It may be
-// late: under the lock under which its call starts and ends waits, it asks has_stalled first.
+// Thread-safe. `on_stall` runs on that thread, at most once a wait, under the call's lock, under
+// which its waits begin and end: not where the peer has moved before the thread had the lock. It
+// must not block.
 #pragma once
 
 #include <atomic>
@@ -29,8 +30,9 @@ class StallWatch {
  public:
   class Call {
    public:
-    Call(StallWatch& watch, std::function<void()> on_stall);
-    // `on_stall` is not running any more when this returns. Not under a lock that it takes.
+    // `mu` outlives the call.
+    Call(StallWatch& watch, absl::Mutex& mu, std::function<void()> on_stall);
+    // `on_stall` is not running any more when this returns. Not under `mu`.
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -50,6 +52,7 @@ class StallWatch {
     static constexpr int64_t kOver = INT64_MAX - 1;
 
     StallWatch& watch_;
+    absl::Mutex& mu_;
     const std::function<void()> on_stall_;
     std::atomic<int64_t> deadline_ns_ = kNever;
     std::list<Call*>::iterator position_;

@@ -75,10 +75,8 @@ class StreamReactor : public Reactor {
         rpc_(method, context, environment.metrics, environment.engine.clock()),
         pass_(gate, CallerKey(context)) {
     // Does not call before Start.
-    stall_.emplace(environment.stalls, [this] {
-      absl::MutexLock lock(&mu_);
-      // The peer has moved while the watch was about to tell.
-      if (!stall_->has_stalled()) return;
+    stall_.emplace(environment.stalls, mu_, [this] {
+      mu_.AssertHeld();
       if (is_finished_) {
         // The client does not take the status.
         context_.TryCancel();

@@ -32,8 +32,9 @@ TEST(StallWatchTest, APeerHasItsTimeAndIsReportedOnce) {
   base::FakeClock clock;
   StallWatch watch(absl::Seconds(10), clock);
   int stalls = 0, others = 0;
-  StallWatch::Call call(watch, [&] { ++stalls; });
-  StallWatch::Call other(watch, [&] { ++others; });
+  absl::Mutex mu;
+  StallWatch::Call call(watch, mu, [&] { ++stalls; });
+  StallWatch::Call other(watch, mu, [&] { ++others; });
   const auto after = [&](absl::Duration time) {
     clock.Advance(time);
     watch.Check();
