@@ -32,18 +32,16 @@ absl::Status Check(const std::vector<DeviceId>& ids, const std::string& text, in
     return Invalid(absl::StrCat("at most ", kMostDevices, " devices"),
                    absl::StrCat(ids.size(), " of them"));
   }
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i].kind != ids.front().kind) return Invalid("GPUs or CPU devices, not both", text);
-    if (std::find(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(i), ids[i]) !=
-        ids.begin() + static_cast<ptrdiff_t>(i)) {
-      return Invalid(absl::StrCat("each device once (", ids[i].ToString(), " is there twice)"),
-                     text);
+  for (const DeviceId& id : ids) {
+    if (id.kind != ids.front().kind) return Invalid("GPUs or CPU devices, not both", text);
+    if (std::ranges::count(ids, id) > 1) {
+      return Invalid(absl::StrCat("each device once (", id.ToString(), " is there twice)"), text);
     }
     // OpenDevice knows why there is none at all.
-    const bool is_missing = ids[i].kind == DeviceId::Kind::kCuda && ids[i].ordinal >= gpu_count;
+    const bool is_missing = id.kind == DeviceId::Kind::kCuda && id.ordinal >= gpu_count;
     if (ids.size() > 1 && gpu_count > 0 && is_missing) {
       return absl::NotFoundError(absl::StrCat("device: expected GPUs that are there, got \"",
-                                              ids[i].ToString(), "\" in \"", text,
+                                              id.ToString(), "\" in \"", text,
                                               "\": ", ShownGpus(gpu_count)));
     }
   }

@@ -206,20 +206,30 @@ std::vector<Scheduler::Queue*> Scheduler::QueuesInTurn() {
   return order;
 }
 
+FairQueue::Share Scheduler::ShareOf(Queue& queue, Claimant& claimant, absl::Time& next_look) {
+  if (!claimant.BeginLook(*queue.program)) {
+    const size_t count = queue.requests.size();
+    const bool is_full = count >= static_cast<size_t>(queue.program->settings().largest_batch());
+    // Tenants are looked through only where something may be held.
+    return {.count = count, .oldest = is_full ? absl::InfinitePast() : queue.requests.oldest()};
+  }
+  const FairQueue::Share share =
+      queue.requests.ShareOf([&](const RequestPtr& request, size_t waiting) {
+        return claimant.RunsHere(request, waiting);
+      });
+  next_look = std::min(next_look, claimant.TakeNextLook());
+  return share;
+}
+
 std::vector<RequestPtr> Scheduler::TryTake(Claimant& claimant, absl::Time& next_look) {
   for (Queue* queue : QueuesInTurn()) {
     const ServingSettings& settings = queue->program->settings();
     const int queued = static_cast<int>(queue->requests.size());
     int wanted = claimant.BatchSize(*queue->program, queued);
     if (wanted == 0) continue;
-    claimant.BeginLook(*queue->program);
-    const FairQueue::Share share =
-        queue->requests.ShareOf([&](const RequestPtr& request, size_t waiting) {
-          return claimant.RunsHere(request, waiting);
-        });
-    next_look = std::min(next_look, claimant.TakeNextLook());
-    if (share.count == 0) continue;
+    const FairQueue::Share share = ShareOf(*queue, claimant, next_look);
     const int waiting = static_cast<int>(share.count);
+    if (waiting == 0) continue;
     if (waiting < queued) wanted = claimant.BatchSize(*queue->program, waiting);
     if (wanted == 0) continue;
     const absl::Time held_until = waiting < settings.largest_batch()

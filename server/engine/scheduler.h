@@ -45,8 +45,9 @@ class Scheduler {
     virtual int BatchSize(const ServedProgram& program, int count) = 0;
     // Leases what `request` needs beside an instance; false where that must wait.
     virtual bool Claim(const RequestPtr& request) = 0;
-    // RunsHere will be asked of requests of `program`, under the lock as it is held now.
-    virtual void BeginLook(const ServedProgram& program) {}
+    // Whether there are other devices that `program` runs on: all who take say the same, always.
+    // Then RunsHere will be asked of its requests, under the lock as it is held now.
+    virtual bool BeginLook(const ServedProgram& program) { return false; }
     // Whether `request`, whose tenant has `waiting` of the program queued, is this one's to claim;
     // false where another device is to run it.
     virtual bool RunsHere(const RequestPtr& request, size_t waiting) { return true; }
@@ -121,6 +122,9 @@ class Scheduler {
   Queue* FindQueue(const ServedProgram& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes out what is dead, and returns when the next one will be.
   absl::Time RemoveOverdue(std::vector<RequestPtr>& removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What of the queue is `claimant`'s device's; `next_look` as below.
+  FairQueue::Share ShareOf(Queue& queue, Claimant& claimant, absl::Time& next_look)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // In the order in which programs are looked at.
   std::vector<Queue*> QueuesInTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Nothing where no batch can start; `next_look` moves to when one may though nothing happens, if

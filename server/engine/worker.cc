@@ -21,10 +21,10 @@ class Worker::BatchClaim final : public Scheduler::Claimant {
     const std::shared_ptr<ProgramPool> pool = worker_.FindPool(program);
     return pool == nullptr ? 0 : pool->IdleBatchSize(count);
   }
-  void BeginLook(const ServedProgram& program) override {
-    if (const DeviceLoads* const loads = worker_.environment_.loads; loads != nullptr) {
-      view_.emplace(loads->Look(program));
-    }
+  bool BeginLook(const ServedProgram& program) override {
+    const DeviceLoads* const loads = worker_.environment_.loads;
+    if (loads != nullptr) view_.emplace(loads->Look(program));
+    return loads != nullptr;
   }
   bool RunsHere(const RequestPtr& request, size_t waiting) override {
     if (!view_.has_value()) return true;

@@ -1,10 +1,8 @@
 #include "server/engine/scheduler.h"
 
-#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,92 +10,16 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/engine/failure_reason.h"
-#include "tests/server/engine/test_program.h"
-#include "tests/testing/devices.h"
-#include "tests/testing/status_matchers.h"
+#include "tests/server/engine/scheduler_fixture.h"
 
 namespace cipherd::engine {
 namespace {
 
-using ::cipherd::testing::OpenTestDevice;
 using ::cipherd::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 using namespace engine::testing;  // NOLINT: the test's own vocabulary
-
-constexpr int kCapacity = 3;
-
-// Claims what `accepts` accepts, in batches of one.
-class OneByOne final : public Scheduler::Claimant {
- public:
-  using Accepts = std::function<bool(const RequestPtr&)>;
-  explicit OneByOne(Accepts accepts = [](const RequestPtr&) { return true; })
-      : accepts_(std::move(accepts)) {}
-
-  int BatchSize(const ServedProgram&, int count) override { return std::min(count, 1); }
-  bool Claim(const RequestPtr& request) override { return accepts_(request); }
-  void Unclaim(int) override {}
-  void PrepareToTake() override { prepare_(); }
-
-  void set_prepare(std::function<void()> prepare) { prepare_ = std::move(prepare); }
-
- private:
-  const Accepts accepts_;
-  std::function<void()> prepare_ = [] {};
-};
-
-class SchedulerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(device_, OpenTestDevice("cpu"));
-    a_ = AddProgram("a");
-    b_ = AddProgram("b");
-  }
-
-  std::shared_ptr<ServedProgram> AddProgram(const std::string& name,
-                                            const ServingSettings& settings = {}) {
-    auto program = std::make_shared<TestProgram>(name);
-    auto trees = PinnedPool::Create(*program, 64, *device_).value();
-    auto served = std::make_shared<ServedProgram>(program, std::move(trees), settings);
-    scheduler_.AddProgram(*served, kCapacity);
-    return served;
-  }
-
-  // A request that records how it ended.
-  struct Tracked {
-    RequestPtr request;
-    std::shared_ptr<std::vector<absl::Status>> results;
-  };
-  Tracked Make(const std::shared_ptr<ServedProgram>& program,
-               absl::Time deadline = absl::InfiniteFuture(), const std::string& tenant = "t") {
-    auto request = std::make_shared<Request>(
-        RequestHead{.program = program->info().name, .tenant = tenant, .deadline = deadline},
-        program->info().name, ledger_, clock_);
-    request->Grant(program, nullptr, *program->trees().TryLease());
-    auto results = std::make_shared<std::vector<absl::Status>>();
-    request->set_continuation(
-        [results](const absl::Status& status) { results->push_back(status); });
-    return {request, results};
-  }
-
-  RequestPtr TakeAny() {
-    OneByOne any;
-    return scheduler_.Take(quit_, any).front();
-  }
-  void EndQuietly(const RequestPtr& request) {
-    request->Finish(request->state(), absl::CancelledError());
-  }
-
-  std::unique_ptr<runtime::Device> device_;
-  base::FakeClock clock_;
-  RequestLedger ledger_;
-  Scheduler scheduler_{clock_};
-  std::atomic<bool> quit_ = false;
-  std::shared_ptr<ServedProgram> a_, b_;
-};
 
 TEST_F(SchedulerTest, RequestsOfAProgramRunInTheirOrder) {
   std::vector<Tracked> tracked = {Make(a_), Make(a_), Make(a_)};
@@ -368,6 +290,7 @@ class OneOfTwo final : public Scheduler::Claimant {
       : takes_first_(takes_first), has_taken_(has_taken) {}
 
   int BatchSize(const ServedProgram& program, int count) override { return 1; }
+  bool BeginLook(const ServedProgram&) override { return true; }
   bool RunsHere(const RequestPtr& request, size_t waiting) override {
     ++looked_;
     return takes_first_ || has_taken_.load();
@@ -412,180 +335,6 @@ TEST_F(SchedulerTest, WhoHasLeftARequestToAnotherLooksAgainOnceThatOneHasTakenOn
   EXPECT_THAT(taken, ElementsAre(two.request));
   EndQuietly(one.request);
   EndQuietly(two.request);
-}
-
-// Batches of 1, 2 or 4; claims what `accepts` accepts.
-class InBatches final : public Scheduler::Claimant {
- public:
-  using Accepts = std::function<bool(const RequestPtr&)>;
-  explicit InBatches(Accepts accepts = [](const RequestPtr&) { return true; })
-      : accepts_(std::move(accepts)) {}
-
-  int BatchSize(const ServedProgram&, int count) override {
-    ++looks;
-    return !is_idle ? 0 : count >= 4 ? 4 : std::min(count, 2);
-  }
-  bool Claim(const RequestPtr& request) override {
-    if (!accepts_(request)) return false;
-    ++claimed_count;
-    return true;
-  }
-  void Unclaim(int count) override { claimed_count -= count; }
-  bool RunsHere(const RequestPtr& request, size_t) override {
-    return request->head().tenant != left_tenant;
-  }
-
-  std::optional<std::string> left_tenant;
-  std::atomic<int> looks = 0;
-  bool is_idle = true;
-  int claimed_count = 0;
-
- private:
-  const Accepts accepts_;
-};
-
-class BatchTest : public SchedulerTest {
- protected:
-  void SetUp() override {
-    SchedulerTest::SetUp();
-    ServingSettings settings;
-    settings.batch_sizes = {1, 2, 4};
-    settings.max_batch_delay = absl::Milliseconds(5);
-    batched_ = AddProgram("batched", settings);
-    scheduler_.RemoveProgram(*batched_);
-    scheduler_.AddProgram(*batched_, 64);
-  }
-
-  std::vector<Tracked> Enqueue(std::vector<std::string> tenants) {
-    std::vector<Tracked> tracked;
-    for (const std::string& tenant : tenants) {
-      tracked.push_back(Make(batched_, absl::InfiniteFuture(), tenant));
-      EXPECT_OK(scheduler_.Enqueue(tracked.back().request));
-    }
-    return tracked;
-  }
-  // Tenants of what can be taken without waiting; nothing where a batch is held.
-  std::vector<std::string> Take(InBatches& claimant) {
-    std::atomic<bool> quit = false;
-    std::vector<RequestPtr> batch;
-    const int looks = claimant.looks;
-    std::thread taker([&] { batch = scheduler_.Take(quit, claimant); });
-    // It has looked once, and gives up before the second time.
-    while (claimant.looks == looks) std::this_thread::yield();
-    quit = true;
-    scheduler_.Wake();
-    taker.join();
-    return TenantsOf(batch);
-  }
-  std::vector<std::string> TenantsOf(const std::vector<RequestPtr>& batch) {
-    std::vector<std::string> tenants;
-    for (const RequestPtr& request : batch) {
-      tenants.push_back(request->head().tenant);
-      EXPECT_EQ(request->state(), RequestState::kExecuting);
-      EndQuietly(request);
-    }
-    return tenants;
-  }
-  std::vector<std::string> TakeNow(InBatches& claimant) {
-    return TenantsOf(scheduler_.Take(quit_, claimant));
-  }
-  void TearDown() override { scheduler_.Close(absl::UnavailableError("end")); }
-
-  std::shared_ptr<ServedProgram> batched_;
-};
-
-TEST_F(BatchTest, AFullBatchStartsAtOnceAndWhatIsLeftIsHeld) {
-  const auto tracked = Enqueue({"t", "t", "t", "t", "t"});
-  InBatches claimant;
-  EXPECT_THAT(TakeNow(claimant), SizeIs(4));
-  EXPECT_THAT(Take(claimant), IsEmpty());
-  EXPECT_EQ(tracked[4].request->state(), RequestState::kQueued);
-  clock_.Advance(absl::Milliseconds(5));
-  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
-  EXPECT_DOUBLE_EQ(tracked[4].request->times().batch_wait_seconds, 5e-3);
-  EXPECT_DOUBLE_EQ(tracked[4].request->times().queue_seconds, 0);
-}
-
-TEST_F(BatchTest, AfterItsDelayTheLargestBatchThatIsFilledStarts) {
-  const auto tracked = Enqueue({"t", "t", "t"});
-  InBatches claimant;
-  EXPECT_THAT(Take(claimant), IsEmpty());
-  clock_.Advance(absl::Milliseconds(5));
-  EXPECT_THAT(TakeNow(claimant), SizeIs(2));
-  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
-}
-
-TEST_F(BatchTest, AHeldBatchIsTakenWhenItsDelayEndsWithoutAnyOtherEvent) {
-  // On the real clock, since it is the wait that is tested.
-  Scheduler scheduler(base::Clock::Real());
-  scheduler.AddProgram(*batched_, 8);
-  auto request = std::make_shared<Request>(RequestHead{.program = "batched"}, "batched", ledger_,
-                                           base::Clock::Real());
-  request->Grant(batched_, nullptr, *batched_->trees().TryLease());
-  ASSERT_OK(scheduler.Enqueue(request));
-  InBatches claimant;
-  EXPECT_THAT(scheduler.Take(quit_, claimant), ElementsAre(request));
-  EndQuietly(request);
-}
-
-TEST_F(BatchTest, WaitingForAnInstanceIsNotWaitingForABatch) {
-  const auto tracked = Enqueue({"t"});
-  InBatches claimant;
-  claimant.is_idle = false;
-  EXPECT_THAT(Take(claimant), IsEmpty());
-  clock_.Advance(absl::Seconds(1));
-  claimant.is_idle = true;
-  EXPECT_THAT(TakeNow(claimant), SizeIs(1));
-  EXPECT_DOUBLE_EQ(tracked[0].request->times().batch_wait_seconds, 0);
-  EXPECT_DOUBLE_EQ(tracked[0].request->times().queue_seconds, 1);
-}
-
-TEST_F(BatchTest, TenantsShareABatchInTurn) {
-  const auto tracked = Enqueue({"a", "a", "a", "a", "a", "b", "c", "c"});
-  InBatches claimant;
-  EXPECT_THAT(TakeNow(claimant), ElementsAre("a", "b", "c", "a"));
-  EXPECT_THAT(TakeNow(claimant), ElementsAre("c", "a", "a", "a"));
-}
-
-TEST_F(BatchTest, WhatCannotBeClaimedShrinksTheBatchAndKeepsItsPlace) {
-  const auto tracked = Enqueue({"a", "b", "b", "b"});
-  bool has_room = false;
-  InBatches claimant([&](const RequestPtr& r) { return has_room || r->head().tenant != "a"; });
-  // Three could be claimed; the third goes back, its claim too.
-  EXPECT_THAT(TakeNow(claimant), ElementsAre("b", "b"));
-  EXPECT_EQ(claimant.claimed_count, 2);
-  EXPECT_EQ(scheduler_.queued_count(*batched_), 2u);
-  clock_.Advance(absl::Milliseconds(5));
-  has_room = true;
-  EXPECT_THAT(TakeNow(claimant), UnorderedElementsAre("a", "b"));
-}
-
-TEST_F(BatchTest, WhatIsLeftToAnotherDeviceNeitherFillsABatchNorEndsItsDelay) {
-  InBatches claimant;
-  claimant.left_tenant = "other";
-  const auto left = Enqueue({"other", "other", "other"});
-  clock_.Advance(absl::Seconds(1));
-  const auto tracked = Enqueue({"a", "b", "c"});
-  EXPECT_THAT(Take(claimant), IsEmpty()) << "held: six wait, but three of them here";
-  EXPECT_EQ(claimant.claimed_count, 0);
-  clock_.Advance(absl::Milliseconds(5));
-  EXPECT_THAT(TakeNow(claimant), ElementsAre("a", "b"));
-  EXPECT_EQ(claimant.claimed_count, 2) << "no more is claimed than the batch takes";
-  const auto filled = Enqueue({"a", "b", "d"});
-  EXPECT_THAT(TakeNow(claimant), UnorderedElementsAre("c", "a", "b", "d"));
-  claimant.left_tenant.reset();
-  EXPECT_THAT(TakeNow(claimant), ElementsAre("other", "other"));
-}
-
-TEST_F(BatchTest, EndingTheQueueLeavesItOpen) {
-  const auto tracked = Enqueue({"t", "t"});
-  scheduler_.EndQueued(absl::UnavailableError("no device"));
-  for (const Tracked& t : tracked) {
-    ASSERT_EQ(t.results->size(), 1u);
-    EXPECT_THAT(t.results->front(), StatusIs(absl::StatusCode::kUnavailable));
-  }
-  const auto later = Enqueue({"t"});
-  EXPECT_EQ(scheduler_.queued_count(*batched_), 1u);
 }
 
 }  // namespace
