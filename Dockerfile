@@ -72,7 +72,7 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
     PATH="/usr/local/cuda/bin:$PATH" cmake --preset release -Wno-dev -DBUILD_TESTING=OFF \
     && grep --quiet '^CMAKE_CUDA_COMPILER:' build/release/CMakeCache.txt \
     && cmake --build --preset release --parallel "${JOBS:-$(nproc)}" --target cipherd
-# The driver, which the container runtime brings, links parts of the C library that the daemon does not.
+# Parts of the C library that the daemon does not link, for the driver that the container runtime brings.
 RUN deploy/image/collect-root --with libdl.so.2 --with libpthread.so.0 --with librt.so.1 /image build/release/server/cipherd
 
 FROM daemon AS cuda
